@@ -1,7 +1,7 @@
 """A simulated team: how long a plan takes with `queen next`, against the best possible.
 
     python -m bench.team [--plans 10] [--familiar 1.0] [--conflict 0] [--landing 0] [--alone]
-        [--modules 0]
+        [--modules 0] [--across 0]
 
 Droids with scripted work times take issues with `take_next` and complete them, in one process and
 on a clock that the simulation moves. Each issue names one file. In *worktrees*, several droids may
@@ -20,10 +20,11 @@ import random
 import statistics
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from queenbee import Hive
+from queenbee.core.beads import ACROSS
 from queenbee.errors import Held
 from queenbee.services.work import Begin, take_next
 
@@ -40,12 +41,19 @@ class Task:
     minutes: int
     file: str
     needs: tuple[str, ...]
+    is_across: bool = False
+    """Whether it is about all files."""
+
+    def meets(self, other: Task) -> bool:
+        """Returns whether both are about one file."""
+        return self.is_across or other.is_across or self.file == other.file
 
     def row(self, *, estimated: bool) -> dict[str, object]:
         """Returns the issue as the tracker holds it."""
         return {
             "id": self.name,
-            "title": f"work in {self.file}",
+            "title": f"work in {'all files' if self.is_across else self.file}",
+            **({"labels": [ACROSS]} if self.is_across else {}),
             "status": "open",
             "dependencies": list(self.needs),
             **({"estimated_minutes": self.minutes} if estimated else {}),
@@ -65,9 +73,10 @@ class Outcome:
     """How often a droid began in a file that another one was in."""
 
 
-def make_plan(size: int, seed: int, modules: int = 0) -> list[Task]:
+def make_plan(size: int, seed: int, modules: int = 0, across: int = 0) -> list[Task]:
     """Returns a plan in layers, as plans of sprints are: each issue waits for up to three before
-    it, and a third of the issues share files; or, with `modules`, each is about one of these.
+    it, and a third of the issues share files; or, with `modules`, each is about one of these. So
+    many of them are about all files.
     """
     chance = random.Random(seed)
     tasks: list[Task] = []
@@ -79,6 +88,8 @@ def make_plan(size: int, seed: int, modules: int = 0) -> list[Task]:
         file = f"module{chance.randrange(modules)}.py" if modules else file
         minutes = chance.choice((2, 3, 5, 5, 8, 13))
         tasks.append(Task(f"t-{number}", minutes, file, tuple(each.name for each in needs)))
+    for number in random.Random(seed).sample(range(size), across):
+        tasks[number] = replace(tasks[number], is_across=True)
     return tasks
 
 
@@ -156,7 +167,7 @@ def simulate(
                     for each in (by_name[key] for key in (task.name, *more)):
                         pace = familiar if (number, each.file) in known else 1.0
                         known.add((number, each.file))
-                        there = sum(by_name[one].file == each.file for _, _, one in working)
+                        there = sum(by_name[one].meets(each) for _, _, one in working)
                         outcome.met += there
                         minutes += pace * each.minutes + conflict * there
                     heapq.heappush(working, (now + minutes, number, taken.assignment.issue_id))
@@ -219,6 +230,7 @@ def main() -> None:
     parser.add_argument("--landing", type=float, default=0.0, help="minutes that a landing takes")
     parser.add_argument("--alone", action="store_true", help="take no share, one issue at a time")
     parser.add_argument("--modules", type=int, default=0, help="every issue is about one of these")
+    parser.add_argument("--across", type=int, default=0, help="so many issues are about all files")
     options = parser.parse_args()
     costs = {each: getattr(options, each) for each in ("familiar", "conflict", "landing", "alone")}
     print(
@@ -232,7 +244,12 @@ def main() -> None:
                 for size in SIZES:
                     how = {"one_tree": one_tree, "estimated": estimated}
                     _print_row(
-                        droids, size, options.plans, modules=options.modules, costs=costs, **how
+                        droids,
+                        size,
+                        options.plans,
+                        (options.modules, options.across),
+                        costs=costs,
+                        **how,
                     )
 
 
@@ -240,15 +257,15 @@ def _print_row(
     droids: int,
     size: int,
     plans: int,
+    about: tuple[int, int],
     *,
-    modules: int,
     one_tree: bool,
     estimated: bool,
     costs: Mapping[str, float],
 ) -> None:
     ratios, calls, waits = [], [], [0.0]
     for seed in range(plans):
-        plan = make_plan(size, seed, modules)
+        plan = make_plan(size, seed, *about)
         outcome = simulate(plan, droids, one_tree=one_tree, estimated=estimated, **costs)
         ratios.append(outcome.makespan / bound(plan, droids, one_tree=one_tree))
         calls.append(outcome.calls / size)

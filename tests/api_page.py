@@ -77,6 +77,7 @@ ended
 | `land` `abort_landing` `last_landing` | `queen land` |
 | `wait` `status` `show` | `queen issue wait`, `status`, `show` |
 | `changes` `cursor` `log` | `queen log` |
+| `undo` | `queen undo` |
 | `issues.new` `.edit` `.close` `.reopen` `.delete` `.depend` `.import_` | `queen issue …` |
 | `worktrees.add` `.list` `.setup` `.remove` | `queen worktree …` |
 | `assignments` `reservations` `messages` | `queen claim`, `reserve`, `msg …` |
@@ -142,7 +143,7 @@ If its memory is deleted, the cursor is refused (`NotFound`), and you begin anew
 
 **In tests**, `from queenbee.testing import hive, hive_clock` in a `conftest.py` gives pytest a hive
 in a temporary repository, with a clock that moves when `hive_clock.advance(seconds)` is called.
-`python -m queenbee` is `queen`, where that is not on the path.
+`python -P -m queenbee` is `queen`, where that is not on the path.
 
 ## Names
 

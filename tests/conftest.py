@@ -79,9 +79,10 @@ def _of_its_test(item: pytest.Item) -> tuple[str, int]:
 
 
 @pytest.fixture(autouse=True)
-def _clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No test sees who runs it, in which repository, or with which git settings."""
+def _clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """No test sees who runs it, in which repository, with which git settings, or what it opened."""
     clean_environment(monkeypatch)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "user-state"))
 
 
 def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:

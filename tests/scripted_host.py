@@ -119,6 +119,8 @@ class ScriptedHost(ThreadingMixIn, UnixStreamServer):
         self.queue = False
         """Whether what is merged has to go through a merge queue."""
         self.deletes_branches = False
+        self.strangers: set[str] = set()
+        """Whose review cannot be asked for."""
         self.pulls: dict[int, dict[str, Any]] = {}
         self.issues = ScriptedIssues(SLUG)
         hook = repo / "hooks" / "update"
@@ -155,7 +157,7 @@ class ScriptedHost(ThreadingMixIn, UnixStreamServer):
         return {
             "title": "", "body": "", "draft": False, "state": "OPEN", "branch": branch,
             "base": "main", "head": self.tip(branch), "checks": {}, "reviews": [], "threads": [],
-            "comments": [], "queued": False, "auto": "", **more,
+            "comments": [], "queued": False, "auto": "", "asked": {}, **more,
         }  # fmt: skip
 
     def base(self, path: str, text: str) -> str:
@@ -343,6 +345,36 @@ class ScriptedHost(ThreadingMixIn, UnixStreamServer):
         self.merge(number, input["mergeMethod"])
         return {"pullRequest": self._shown(number)}
 
+    def _replied(self, input: Mapping[str, Any]) -> Any:
+        thread, text = input["pullRequestReviewThreadId"], input["body"]
+        found = [x for pull in self.pulls.values() for x in pull["threads"] if x["id"] == thread]
+        if not found:
+            raise Refused(f"Could not resolve to a node with the global id of '{thread}'.")
+        found[0]["comments"]["nodes"].append(
+            {"id": "A", "body": text, "author": {"login": "me"}, "authorAssociation": "OWNER"}
+        )
+        return {"comment": {"id": "A"}}
+
+    def _closed(self, input: Mapping[str, Any]) -> Any:
+        number = int(input["pullRequestId"].removeprefix("PR_"))
+        self.close(number)
+        return {"pullRequest": self._shown(number)}
+
+    def rest(self, method: str, path: str, said: Mapping[str, Any]) -> tuple[int, object]:
+        """Returns the status and the answer of a request by REST: of reviewers, labels, issues."""
+        found = re.fullmatch(
+            rf"/repos/{SLUG}/(pulls/(\d+)/requested_reviewers|issues/(\d+)/labels)", path
+        )
+        if method != "POST" or found is None:
+            return self.issues.rest(method, path, said)
+        asked = self.pulls[int(found[2] or found[3])]["asked"]
+        for name, each in said.items():
+            if unknown := {*each} & self.strangers:
+                message = f"Reviews may only be requested from collaborators: {min(unknown)}"
+                return 422, {"message": message}
+            asked.setdefault(name, []).extend(each)
+        return 201, {}
+
     def _enqueued(self, input: Mapping[str, Any]) -> Any:
         pull = self.pulls[int(input["pullRequestId"].removeprefix("PR_"))]
         if not self.queue or input["expectedHeadOid"] != pull["head"]:
@@ -361,6 +393,8 @@ class ScriptedHost(ThreadingMixIn, UnixStreamServer):
             "repository": lambda owner, name: self._repository(),
             "createPullRequest": self._created,
             "mergePullRequest": self._merged,
+            "closePullRequest": self._closed,
+            "addPullRequestReviewThreadReply": self._replied,
             "enqueuePullRequest": self._enqueued,
         }
         data = self._cut(root, fields, [], errors)
@@ -435,7 +469,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(200 if log is not None else 404, log or "", {})
 
     def _rest(self, method: str, said: Mapping[str, Any]) -> None:
-        rest = self.server.issues.rest
+        rest = self.server.rest
         request = f"{method} {self.path}"
         self._answer(request, method != "GET", lambda: rest(method, self.path, said))
 

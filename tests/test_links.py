@@ -118,6 +118,7 @@ PLACES = {
     ".beads/.queenbee/making/api.json": "refused",
     ".beads/.queenbee/seen": "not written",
     ".beads/.queenbee/seen/ui": "the link is replaced",
+    ".beads/.queenbee/last/ui": "the link is replaced",
     ".beads/.queenbee/hook.log": "not written",
     ".beads/.queenbee/hook.log.1": "the link is replaced",
     ".beads/.queenbee/collisions": "not written",

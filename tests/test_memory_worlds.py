@@ -28,6 +28,8 @@ READS = {
     "hive engine status": [""],
     "hive where": [""],
     "hive whoami": [""],
+    "hive forget": ["nowhere"],
+    "hive list": [""],
     "version": [""],
     "schema": ["", "msg send"],
     "mcp": [],  # It ends its process: it has tests of its own.
@@ -152,9 +154,12 @@ tester: issue dep qb-new qb-21 --remove
 tester: issue close qb-new
 tester: issue reopen qb-new
 tester: issue delete qb-new
+tester: undo
 tester: issue import {issues}
 tester: issue pull
 tester: issue push
+tester: review reply T1 yes
+tester: review withdraw qb-21
 tester: issue export
 tester: config set land.check true
 tester: config unset land.check

@@ -53,6 +53,8 @@ class Answer:
 _LONG = frozenset(("collisions", "doctor", "import", "land", "report", "rotate", "sync"))
 _ASIDE = frozenset(("guard", "log", "mcp", "notify", "prompt", "sync", "watch"))
 """Commands that run beside the work, some of them for days: no sign that anybody is there."""
+_SCREENS = frozenset(("start", "status", "watch"))
+"""Commands by which a person says that a hive is theirs: queen status --all."""
 _ALIKE = (("new", "create", "add"), ("remove", "delete", "rm"), ("list", "ls", "inbox", "status"))
 """Words for the same, of which each noun has its own."""
 _SHOWING_MAIL = frozenset(("ack", "inbox", "next", "prime", "read", "search", "thread", "wait"))
@@ -158,10 +160,23 @@ class Invocation:
             if not is_sign_of_life(self._hive):
                 return
         self._hive.note_presence()
+        if not _SCREENS.isdisjoint(command) and sys.stdin is not None and sys.stdin.isatty():
+            from queenbee.cli.person import sits_here  # noqa: PLC0415 - start-up
+
+            if sits_here(is_json=self.json):
+                from queenbee.library.hives import remember  # noqa: PLC0415 - start-up
+
+                remember(self._hive.layout)
 
     def beat(self, command: Sequence[str]) -> AbstractContextManager[object]:
         """Returns a context in which the actor is at work, however long the command takes."""
         return Beat(self.arrive) if _ASIDE.isdisjoint(command) else nullcontext()
+
+    def step(self, command: Sequence[str]) -> AbstractContextManager[object]:
+        """Returns a context whose writes `queen undo` takes back as one."""
+        if self._hive is None or not _ASIDE.isdisjoint(command):
+            return nullcontext()
+        return self._hive.one_step(" ".join(command))
 
     def speak(
         self, command: Sequence[str], options: Mapping[str, object]
@@ -301,7 +316,7 @@ class QueenCommand(click.Command):
             call.freshen(self.name)
         words = ctx.command_path.split()
         try:
-            with call.beat(words), call.speak(words, ctx.params):
+            with call.beat(words), call.speak(words, ctx.params), call.step(words):
                 result = ctx.invoke(self.callback, given, **ctx.params)
             call.arrive(words)
         finally:

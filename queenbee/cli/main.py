@@ -32,13 +32,13 @@ _SECTIONS = {
         """,
         "For agents": """
             next:work land:land complete:work claim:assignments release:assignments issues:issues
-            show:issues note:assignments msg:msg reserve:reservations
+            show:issues note:assignments msg:msg reserve:reservations review:land
         """,
         "Plans and checks": "bead:bead gate:gate session:session",
         "More": """
-            log:care.log worktree:worktree hive:care.hive guard:care.guard mcp:care.for_agents
-            prime:care.for_agents prompt:care.for_people completion:care.hive version:care.hive
-            help:care.hive schema:care.schema
+            log:care.log undo:care.undo worktree:worktree hive:care.hive guard:care.guard
+            mcp:care.for_agents prime:care.for_agents prompt:care.for_people completion:care.hive
+            version:care.hive help:care.hive schema:care.schema
         """,
     }.items()
 }

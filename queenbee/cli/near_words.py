@@ -29,6 +29,8 @@ _MEANT = {
         "msg send": "tell say write mail-send",
         "msg inbox": "mail messages",
         "bead verify": "bead-check bead-run",
+        "undo": "revert rollback",
+        "issue reopen": "restore undelete issue-restore issue-undelete",
     }.items()
     for word in words.split()
 }
@@ -64,6 +66,7 @@ def line(context: click.Context, command: str, rest: Iterable[str]) -> str:
 
 def _needs_more(root: click.Context, command: str) -> bool:
     found: click.Command | None = root.command
-    for word in command.split(" "):
+    is_whole = command in found.list_commands(root) if isinstance(found, click.Group) else False
+    for word in [command] if is_whole else command.split(" "):
         found = found.get_command(root, word) if isinstance(found, click.Group) else None
     return found is None or isinstance(found, click.Group) or any(x.required for x in found.params)

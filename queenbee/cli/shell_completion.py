@@ -15,13 +15,14 @@ from click.shell_completion import CompletionItem, shell_complete
 from click.types import StringParamType
 
 from queenbee.core.names import ALWAYS_KNOWN, EVERYONE
-from queenbee.core.text import is_plain, one_line
+from queenbee.core.text import is_plain, one_line, shell_word
 from queenbee.errors import QueenError
 from queenbee.library.hive import Hive
 from queenbee.store.git_files.worktrees import worktrees
+from queenbee.store.whole_files import write_named
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from queenbee.core.beads import Issue
     from queenbee.core.records import Record
@@ -273,3 +274,28 @@ _OF_NAMES: dict[str, Source] = {
 }
 """What is known about a parameter of this name, in any command."""
 _OF_METAVARS: dict[str, Source] = dict.fromkeys(("ISSUE", "BLOCKER", "BEAD"), _issues)
+
+
+_PLACES = {
+    "bash": (("XDG_DATA_HOME", ".local/share"), "bash-completion/completions/queen"),
+    "zsh": (("XDG_DATA_HOME", ".local/share"), "zsh/site-functions/_queen"),
+    "fish": (("XDG_CONFIG_HOME", ".config"), "fish/completions/queen.fish"),
+}
+"""Where each shell looks for the completions of a user: a variable or a folder, and a file."""
+_NEXT = {
+    "bash": "open a new shell; it needs the package bash-completion",
+    "zsh": "add this to ~/.zshrc, before compinit: fpath=({folder} $fpath)",
+    "fish": "open a new shell",
+}
+
+
+def install(shell: str, script: str, env: Mapping[str, str]) -> tuple[str, str]:
+    """Writes a completion script to where a shell looks for it; returns the path, and what is left
+    to be done. Raises `Unwritable`.
+    """
+    (variable, folder), name = _PLACES[shell]
+    base = env.get(variable, "")
+    base = base if os.path.isabs(base) else os.path.join(os.path.expanduser("~"), folder)
+    path = os.path.join(base, name)
+    write_named(path, script.encode())
+    return path, _NEXT[shell].format(folder=shell_word(os.path.dirname(path)))

@@ -25,10 +25,16 @@ NOT_WORK = frozenset({"merge-request", "gate", "molecule", "message", "agent", "
 """Types of issues that Beads keeps for itself."""
 SPRINTS = ("beads-ralph-work", "beads-ralph-merge")
 """The types of sprint beads."""
+ACROSS = "across"
+"""The label of an issue that is about files everywhere."""
 WISP = "-wisp-"
 """In the id of an issue that Beads throws away."""
 _PATH = re.compile(r"(?<![\w/.-])[\w.-]+(?:/[\w.-]+)*\.\w{1,8}(?![\w/-])", re.ASCII)
 _NAME = re.compile(r"`([A-Za-z_][\w.]{2,80})(?:\(\))?`", re.ASCII)
+DECISION, HUMAN = "decision", "human"
+"""The type of a question, and the label of an issue that a person is to decide: those of Beads."""
+ASKING = (f'*"labels"*"{HUMAN}"*', f'*"{DECISION}"*')
+"""What the row of such an issue is like, as text; others may be, too."""
 _FIRST = ("id", "title", "description", "status", "priority", "issue_type")
 """The fields that are shown first."""
 _TEXTS = ("title", "description", "design", "acceptance_criteria", "notes")
@@ -97,6 +103,12 @@ class Issue(Record):
             if isinstance(rows, list)
             else []
         )
+
+    @property
+    def is_across(self) -> bool:
+        """Whether its label says that it is about files everywhere."""
+        labels = self._fields.get("labels")
+        return isinstance(labels, list) and ACROSS in labels
 
     def waits_for_any_child_of(self, spawner: str) -> bool:
         """Returns whether a `waits-for` dependency on this issue ends with its first child."""
@@ -256,3 +268,9 @@ def _found_in(issue: Issue, pattern: re.Pattern[str]) -> set[str]:
     texts = (issue.get(name) for name in _TEXTS)
     found = (pattern.findall(each[:_AT_MOST_CHARS]) for each in texts if isinstance(each, str))
     return set().union(*found)
+
+
+def asks_person(issue: Issue) -> bool:
+    """Returns whether a person is to decide about an issue, as the tracker says."""
+    labels = issue.get("labels")
+    return issue.issue_type == DECISION or (isinstance(labels, list) and HUMAN in labels)

@@ -65,6 +65,8 @@ def tombstone(row: Mapping[str, object], now_ms: int, by: str, reason: str | Non
 
 _CLOSED = frozenset({"closed_at", "close_reason", "closed_by_session"})
 _DELETED = frozenset({"deleted_at", "deleted_by", "delete_reason", "original_type"})
+OF_STATUS = _CLOSED | _DELETED
+"""What a row has because of its status."""
 
 
 def fitting_status(row: Mapping[str, object]) -> Fields:

@@ -203,7 +203,16 @@ def _look(
     if change.is_next_commit and hive is not None:
         verdict.own_worktree = _own_worktree(hive, named, changed, env)
         refuse_unreadable(tree, "", changed)
+        _refuse_ledgers(hive, tree, changed)
         verdict.left_out = left_out_of(hive, changed)
+
+
+def _refuse_ledgers(hive: Services, tree: str, changed: Sequence[str]) -> None:
+    """Raises `InvalidInput` if git would track ledgers that it is not to carry with the code."""
+    if hive.layout.settings.sync_ledgers == "branch":
+        from queenbee.git.remote.relocating import refuse_tracked  # noqa: PLC0415 - start-up
+
+        refuse_tracked(hive, tree, changed)
 
 
 def _sure(hive: Hive) -> Hive:

@@ -88,23 +88,30 @@ def known_name(layout: Layout, env: Mapping[str, str], session_id: str) -> str |
     return name_of(layout, CLAUDE, session.part, first=session.first)[0]
 
 
-def end(layout: Layout, env: Mapping[str, str], event: Event) -> str | None:
+def end(layout: Layout, env: Mapping[str, str], event: Event) -> Actor | None:
     """Notes that the session of an event is over: the next one in its worktree is the first.
 
-    Returns its name if that was made for it, and it does not go on under another id.
+    Returns who acted in it, unless it goes on under another id or another session has its name.
     """
     if not event.session:
         return None
-    noted = agent_sessions.noted(layout, event.session)
-    actor = find_actor(layout, env, event) if noted is not None else None
+    is_given = given_name(layout, env) is not None
+    is_known = is_given or agent_sessions.noted(layout, event.session) is not None
+    actor = find_actor(layout, env, event) if is_known else None
     agent_sessions.end(layout, event.session, reason=event.source, now_ms=_now_ms())
     goes_on = event.source in agent_sessions.SAME_AGENT
-    if goes_on or actor is None or actor.name is None or not actor.derived:
+    if goes_on or actor is None or actor.name is None:
         return None
-    if actor.name == identity.remembered(layout):
-        return None  # It stands for all sessions here, as no made name is accepted.
+    stands_for_all = actor.name == identity.remembered(layout)
+    if is_given or not actor.derived or stands_for_all:
+        is_shared = stands_for_all and actor.derived
+        if (
+            is_shared and agent_sessions.are_at_work(layout, _now_ms())
+        ) or agent_processes.is_elsewhere(layout, actor.name):
+            return None
+        return Actor(actor.name, derived=False, pass_as=actor.pass_as)
     agent_processes.end(layout, actor.name)
-    return actor.name
+    return actor
 
 
 def ended(layout: Layout) -> set[str]:

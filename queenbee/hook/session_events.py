@@ -17,6 +17,7 @@ from queenbee.store.layout import discover
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
+    from queenbee.core.records import Reservation
     from queenbee.hook.answers import Answer
     from queenbee.hook.events import Event
     from queenbee.services.hive import Services
@@ -82,26 +83,43 @@ def begin_subagent(event: Event, env: Mapping[str, str]) -> Answer | None:
 
 
 def end(event: Event, env: Mapping[str, str]) -> None:
-    """Ends the leases that the edits of this session and its subagents took. If its name was made
-    for it, nobody has that again: then all of its leases end, and its issues are free to be taken
-    over.
+    """Ends the leases that the edits of this session and its subagents took, and those of its name
+    but for an issue that it still has. If its name was made for it, nobody has that again: then all
+    of its leases end, and its issues are free to be taken over.
     """
     layout = discover(event.cwd, env)
     if not event.session:
         return
     actor = acting_names.end(layout, env, event)
-    _end_leases(layout, {event.session}, {actor} - {None})
+    made = {actor.name} if actor is not None and actor.derived else set()
+    _end_leases(layout, {event.session}, made, named=actor.name if actor is not None else None)
 
 
-def _end_leases(layout: Layout, sessions: Collection[str], droids: Collection[str | None]) -> None:
+def _end_leases(
+    layout: Layout,
+    sessions: Collection[str],
+    droids: Collection[str | None],
+    *,
+    named: str | None = None,
+) -> None:
     from queenbee.services.leases import edits  # noqa: PLC0415 - start-up
 
-    held: dict[str, list[str]] = {}
-    for lease in open_as(layout, None).reservations.find():
-        if lease.session in sessions or lease.droid in droids:
+    hive = open_as(layout, None)
+    live, held = hive.reservations.find(), dict[str, list[str]]()
+    if any(x.droid == named and x.session and x.session not in sessions for x in live):
+        named = None  # Another session of that name edits.
+    for lease in live:
+        is_over = lease.droid == named and not _is_for_own(hive, lease)
+        if lease.session in sessions or lease.droid in droids or is_over:
             held.setdefault(lease.droid, []).append(lease.id)
     for droid, ids in held.items():
         edits.end(open_as(layout, droid).reservations, ids)
+
+
+def _is_for_own(hive: Services, lease: Reservation) -> bool:
+    """Returns whether a lease is for an issue that its droid has: it ends with that."""
+    current = hive.assignments.active(lease.issue_id) if lease.issue_id else None
+    return current is not None and current.droid == lease.droid
 
 
 def end_subagent(event: Event, env: Mapping[str, str]) -> None:

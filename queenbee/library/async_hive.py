@@ -171,10 +171,13 @@ class AsyncHive(Awaited[Hive]):
     complete = awaited(Hive.complete, is_long=True)
     land = awaited(Hive.land, is_long=True)
     team = awaited(Hive.team, is_long=True)
+    answer_review = awaited(Hive.answer_review, is_long=True)
+    withdraw = awaited(Hive.withdraw, is_long=True)
     wait = awaited(Hive.wait)
     status = awaited(Hive.status, is_long=True)
     show = awaited(Hive.show)
     log = awaited(Hive.log)
+    undo = awaited(Hive.undo)
     cursor = awaited(Hive.cursor)
 
     def __init__(self, hive: Hive) -> None:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from typing import Any, Self
 
     from queenbee.checks.executing import Progress
+    from queenbee.core.reviews.review import Review
     from queenbee.git.landing.landed_issue import Landed
     from queenbee.git.landing.requests import Request
     from queenbee.git.remote.terms import Terms
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from queenbee.library.worktrees import Worktrees
     from queenbee.services.changes import Change
     from queenbee.services.hive import Services
+    from queenbee.services.undo.undoing import Undone
     from queenbee.services.waiting.pauses import Steps
     from queenbee.services.work import Begin, Nothing, Status
     from queenbee.services.work.overview import Overview
@@ -255,6 +257,25 @@ class Hive(complete_hive.Hive):
         return last_landing(self)
 
     @typed
+    def answer_review(self, thread: str, text: str) -> Review:
+        """Answers in a review thread of a pull request that proposes an issue of the actor; returns
+        that. Raises `NotFound`, and `HostAway`, `NotLoggedIn`, `NoClient` or `HostRefuses`.
+        """
+        from queenbee.git.proposing.answering import reply  # noqa: PLC0415 - start-up
+
+        return reply(self, thread, text)
+
+    @typed
+    def withdraw(self, issue_id: str | None = None) -> list[str]:
+        """Closes the pull request that proposes an issue, by default the only one that the actor
+        has; returns all issues that it proposed, which stay theirs. Raises `NotYours`,
+        `InvalidInput` if there is none, `Conflict` if it is merged, and as `answer_review` does.
+        """
+        from queenbee.git.proposing.answering import withdraw  # noqa: PLC0415 - start-up
+
+        return withdraw(self, self.issue_id(issue_id or self.assignments.own()))
+
+    @typed
     def team(  # noqa: PLR0913 - by name
         self,
         *names: str,
@@ -264,6 +285,7 @@ class Hive(complete_hive.Hive):
         plan: str | None = None,
         prefix: str | None = None,
         until_done: bool = False,
+        until_proposed: bool = False,
         args: Sequence[str] | None = None,
         yolo: bool = False,
         no_trial: bool = False,
@@ -279,7 +301,8 @@ class Hive(complete_hive.Hive):
 
         `agent` is a client, such as `claude`, or a command of your own, which gets the briefing on
         standard input. Each agent has a worktree; what it made is landed. `issues` are the only
-        ones to do, beside those of the `plan`, which is imported. `on_progress` gets what each
+        ones to do, beside those of the `plan`, which is imported. `until_done` waits also for what
+        others do, `until_proposed` not for merges of pull requests. `on_progress` gets what each
         agent does, several times a second. `ask` shows commands that nobody has seen to a person.
         Once the event `finish` is set, the agents finish their issue; once `cancel` is, they are
         stopped, and keep it.
@@ -298,6 +321,7 @@ class Hive(complete_hive.Hive):
             agent=agent,
             only=teams.issues_of(self, issues, plan, prefix),
             until_done=until_done,
+            until_proposed=until_proposed,
             args=teams.options_of(self, args),
             yolo=yolo,
             is_tried=not no_trial,
@@ -356,6 +380,20 @@ class Hive(complete_hive.Hive):
 
         wanted = changes.Wanted.of(self, droid, issue_id, kinds, path)
         return changes.Follower(self, since, wanted, timeout_s).follow(cancel)
+
+    @typed
+    def undo(self, *, dry_run: bool = False) -> Undone:
+        """Takes back what the last command or call of the actor wrote here, by new lines, and
+        returns what follows from that; with `dry_run`, what would. Another `undo` takes that back.
+
+        Claims and leases are given back or taken again, and issues, unread messages and settings
+        are as they were: all of it, or nothing. Raises `NotFound` if there is nothing, `Conflict`
+        if others have built on it or it has landed, and `Held` and `Taken` for what others have.
+        """
+        from queenbee.services.undo.undoing import undo  # noqa: PLC0415 - start-up
+
+        with self.one_step("queen undo"):
+            return undo(self, dry_run=dry_run)
 
     def cursor(self) -> str:
         """Returns the cursor behind everything that is here now."""

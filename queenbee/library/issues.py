@@ -121,7 +121,8 @@ class TrackedIssues(Issues):
         """
         tracker = self._tracker
         tracker.check(issue_ids, ended_by="queen issue close", anyway=anyway)
-        return [tracker.close(each, reason=reason, anyway=anyway) for each in issue_ids]
+        with self._hive.one_step("queen issue close"):
+            return [tracker.close(each, reason=reason, anyway=anyway) for each in issue_ids]
 
     @typed
     def delete(
@@ -130,14 +131,18 @@ class TrackedIssues(Issues):
         """Deletes issues, and returns their tombstones. Raises as `close` does."""
         tracker = self._tracker
         tracker.check(issue_ids, ended_by="queen issue delete", anyway=anyway, deleted=True)
-        return [tracker.delete(each, reason=reason, anyway=anyway) for each in issue_ids]
+        with self._hive.one_step("queen issue delete"):
+            return [tracker.delete(each, reason=reason, anyway=anyway) for each in issue_ids]
 
     @typed
     def reopen(self, *issue_ids: str) -> list[Issue]:
-        """Opens issues again that are closed or completed, and returns them. Raises `NotFound`."""
+        """Opens issues again that are closed, completed or deleted, and returns them. Raises
+        `NotFound`.
+        """
         tracker = self._tracker
-        tracker.check(issue_ids)
-        return [tracker.reopen(each) for each in issue_ids]
+        tracker.check(issue_ids, deleted=tracker.owner is None)
+        with self._hive.one_step("queen issue reopen"):
+            return [tracker.reopen(each) for each in issue_ids]
 
     @typed
     def depend(self, issue_id: str, *on: str, kind: str = "blocks", remove: bool = False) -> Issue:

@@ -116,6 +116,7 @@ def _at_work(report: Report) -> str:
         ("Issue", lambda each: code(each.issue_id)),
         ("Title", lambda each: code(each.title)),
         ("Droid", lambda each: code(each.holder or "")),
+        ("Pull request", lambda each: code(each.review or "")),
     )
 
 

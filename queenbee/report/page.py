@@ -383,6 +383,7 @@ _ISSUES: list[_Column[IssueLine]] = [
     ("Title", lambda each: _short(each.title)),
     ("State", lambda each: _state(each.state)),
     ("Droid", lambda each: _short(each.holder)),
+    ("Pull request", lambda each: _short(each.review)),
     ("Waits for", lambda each: _some(each.waits_for) or _short(each.because)),
 ]
 _WAITS: list[_Column[Wait]] = [

@@ -19,6 +19,7 @@ _ELSEWHERE = "Without a phase"
 
 def issue_line(standing: Standing) -> IssueLine:
     """Returns what a report says of an issue."""
+    review = standing.review
     return IssueLine(
         standing.issue.id,
         standing.issue.title,
@@ -26,6 +27,7 @@ def issue_line(standing: Standing) -> IssueLine:
         standing.holder,
         standing.waits_for,
         standing.because,
+        f"{review} {review.asks}".strip() if review is not None else None,
     )
 
 

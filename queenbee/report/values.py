@@ -38,6 +38,8 @@ class IssueLine(_Value):
     holder: str | None
     waits_for: Sequence[str]
     because: str | None
+    review: str | None = None
+    """The pull request that proposes it, and what that asks for."""
 
 
 @dataclass(frozen=True)

@@ -146,6 +146,26 @@ class Assignments:
             said = {"worktree": self._store.layout.worktree, "reason": reason}
             return self._stage(tx, held.issue_id, self._store.actor, said, previous=current)
 
+    def stage_return(
+        self, tx: Transaction, *, has: Assignment | None, had: Assignment | None, why: str
+    ) -> None:
+        """Ends in a transaction what a droid has, and gives the issue again to who had it before.
+        Either may be nobody; their leases are up to the caller. Raises `Taken` for a new one while
+        others wait for it.
+        """
+        actor = self._store.own_actor
+        if has is not None:
+            status = "released" if had is None else "reassigned"
+            tx.update(KIND, has.id, self._ending(has, status, tx.now_ms, by=actor, reason=why))
+        if had is not None:
+            if has is None:
+                self._refuse_taken(had.issue_id, had.droid, None, None)
+            said = {"worktree": had.worktree, "reason": had.reason}
+            self._stage(tx, had.issue_id, had.droid, said, previous=has)
+        for each, what in ((has, "Taken back"), (had, "Given back to you")):
+            if each is not None and each.droid != actor:
+                _tell(tx, actor, each.droid, each.issue_id, what, _said(what, actor, why))
+
     @typed
     def release(self, issue_id: str, *, reason: str | None = None) -> Assignment:
         """Gives an issue back, and the leases made for it. Raises `NotFound`, `NotYours`.
@@ -178,17 +198,28 @@ class Assignments:
             changes = {"note": note[-_NOTE_CHARS:], "noted_at": tx.now}
             return Assignment(tx.update(KIND, mine[-1].id, changes))
 
-    def put_in_review(self, issue_id: str, review: Review | None) -> Assignment | None:
+    def put_in_review(
+        self,
+        issue_id: str,
+        review: Review | None,
+        *,
+        also: Callable[[Transaction], object] = lambda _: None,
+    ) -> Assignment | None:
         """Says by which pull request the work on an issue is proposed; None: by none any more.
-        Returns the assignment, or None if nobody has the issue.
+        What was told stays told: another process may have noted that meanwhile. `also` is called
+        if something is noted as told that was not. Returns the assignment, or None if nobody has
+        the issue.
         """
         with self._store.transaction() as tx:
             current = self.active(issue_id)
             if current is None:
                 return None
-            said = review.to_dict() if review is not None else None
+            said = review.to_dict(before=current.review) if review is not None else None
             if said == current.fields.get(REVIEW):
                 return current
+            known = current.review.told if current.review is not None else ()
+            if review is not None and not {*review.told} <= {*known}:
+                also(tx)
             return Assignment(tx.update(KIND, current.id, {REVIEW: said}))
 
     def in_review(self, droid: str | None = None) -> dict[str, Review]:

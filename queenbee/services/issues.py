@@ -10,8 +10,9 @@ from queenbee.core import beads, readiness
 from queenbee.core.beads import Issue
 from queenbee.core.names import checked_issue_id, checked_new_id, nearest
 from queenbee.core.readiness import Standing, by_urgency, missing_blockers
-from queenbee.core.row_edits import with_changes
+from queenbee.core.row_edits import STAMP, later_than, with_changes
 from queenbee.core.text import bracketed, mentioned, suggested
+from queenbee.core.timestamps import instant_ms
 from queenbee.errors import IssueClosed, NotFound, NotReady, Taken, Untrusted
 from queenbee.store.droids import roster
 from queenbee.store.issues_file import unreadable_row
@@ -129,6 +130,15 @@ class Issues:
             self._refs.add(ref)
         tx.put_issue(row, was)
 
+    def change(self, tx: Transaction, issue_id: str, row: Fields, changed: Fields) -> None:
+        """Writes a row that was changed, as `put` does: later than the row that it was, and than
+        a completion here, even if the clock was set back. Else that would still count.
+        """
+        done = self.completion(issue_id)
+        ended_ms = instant_ms(done.updated_at) if done is not None else None
+        at = later_than(row, max(tx.now_ms, (ended_ms or 0) + 1))
+        self.put(tx, {**changed, STAMP: at})
+
     def ids(self) -> Collection[str]:
         """Returns the ids of all issues, without tombstones. Raises `Unreadable`."""
         return [key for key, issue in self._read().items() if issue.status != "tombstone"]
@@ -178,6 +188,20 @@ class Issues:
         """Returns an issue that the tracker has deleted, or None."""
         issue = self.row(issue_id)
         return issue if issue is not None and issue.status == "tombstone" else None
+
+    def for_a_person(self) -> list[Issue]:
+        """Returns the open issues that a person is to decide, most urgent first: see
+        `beads.asks_person`.
+        """
+        found = self._few(self._store.tracker().like(*beads.ASKING))
+        return by_urgency(
+            each for each in found.values() if not each.done and beads.asks_person(each)
+        )
+
+    def deleted(self) -> list[Issue]:
+        """Returns the issues that the tracker has deleted, the last one first."""
+        gone = [each for each in self.tracked().values() if each.status == "tombstone"]
+        return sorted(gone, key=lambda each: str(each.get("deleted_at") or ""), reverse=True)
 
     def find(self, *, status: str | None = None, text: str | None = None) -> list[Issue]:
         """Returns the issues, or those of one status, or that have all words of a text, in any
@@ -486,8 +510,8 @@ class Issues:
             )
 
     def _unknown(self, issue_id: str) -> NotFound:
-        if (gone := self.tombstone(issue_id)) is not None:
-            again = suggested("queen issue new", gone.title or "TITLE")
+        if self.tombstone(issue_id) is not None:
+            again = suggested("queen issue reopen", issue_id)
             return NotFound(
                 f"the tracker has deleted {issue_id}",
                 hint=f"{suggested('queen show', issue_id)}; to have it again: {again}",

@@ -351,8 +351,14 @@ class Store:
     def committed(self, kinds: Sequence[str]) -> None:
         """Called when a transaction has recorded lines of these kinds, without any lock."""
 
+    def note_step(self, tx: Transaction) -> None:
+        """Called with a transaction that has recorded new lines."""
+
     def wrote(self) -> None:
         """Called when a transaction has recorded new lines, and not only brought files in step."""
+
+    def wrote_elsewhere(self, program: str) -> None:
+        """Called when a program has written issues to its own database."""
 
     def mint(self, kind: str) -> str:
         """Returns a new id; ids minted by one store sort in the order they were minted."""

@@ -67,6 +67,8 @@ class Wanted:
     """The issues to do; all if None."""
     until_done: bool = False
     """Whether to wait for what others do, or what is blocked."""
+    until_proposed: bool = False
+    """Whether to end without what people have still to merge."""
     args: Sequence[str] = ()
     """Options for the clients."""
     yolo: bool = False

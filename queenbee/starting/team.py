@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from queenbee.checks.processes import Interrupts
+from queenbee.core.reviews.review import PERSON
 from queenbee.core.text import suggested
 from queenbee.errors import Busy, QueenError
 from queenbee.git.beforehand.rehearsal import clear_up, rehearse
@@ -26,6 +27,7 @@ from queenbee.store.lock import LongLock
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from queenbee.core.reviews.review import Review
     from queenbee.starting.bead_worker import BeadWorker
     from queenbee.starting.crew import Wanted
     from queenbee.store.trust import Proposal
@@ -44,6 +46,7 @@ _ENDS = (
     Reason("unseen", "settings of clients wait for a person"),
     Reason("gave_back", "issues were given back"),
     Reason("ended_early", "agents ended early"),
+    Reason("proposed", "what was proposed is not merged yet"),
 )
 """Why a team ended, if nothing stopped it: the first that is true of an issue or an agent."""
 
@@ -195,12 +198,24 @@ class Team:
                 each.leave_alone(issue_id)
 
     def _is_stuck(self) -> bool:
-        """Returns whether everybody waits, and for nobody of this team."""
+        """Returns whether everybody waits, and for nobody of this team, nor for a host that has
+        work of theirs.
+        """
         if any(each.is_running for each in self.workers):
             for each in self.workers:
                 each.looks = 0
         waits = [each for each in self.workers if not each.is_over]
-        return bool(waits) and all(each.looks >= _LOOKS for each in waits)
+        if not waits or any(each.looks < _LOOKS for each in waits):
+            return False
+        proposed = [] if self._wanted.until_proposed else [*self._in_review()]
+        return all(review.asks == PERSON for _, review in proposed)
+
+    def _in_review(self) -> Iterator[tuple[str, Review]]:
+        """Yields the issues of this team that are in review, with their pull requests."""
+        own = {each.name for each in self.workers}
+        for each in self._hive.assignments.find():
+            if each.review is not None and each.droid in own:
+                yield each.issue_id, each.review
 
     def _stop(self) -> None:
         until_s = time.monotonic() + _STOP_S
@@ -255,6 +270,9 @@ class Team:
         for worker, issue_id in held:
             if issue_id:
                 yield _kept(worker, issue_id)
+        for key, review in self._in_review():
+            who = "which waits for a person" if review.asks == PERSON else "which is not merged yet"
+            yield Reason("proposed", f"{key} is proposed by {review}, {who}: {review.url}", key)
         for key, standing in self._hive.issues.standings_of(left).items():
             because = standing.because
             if standing.state == "on_hold" and because and key not in found:

@@ -66,8 +66,8 @@ def git_tree(start: str) -> GitTree | None:
                     # would be shared with nobody.
                     raise Unreadable(
                         f"{dot_git} leads to {git_dir}, which does not exist",
-                        hint="if the repository was moved, there: git worktree repair "
-                        + shell_word(folder),
+                        hint="in a container, mount that at this path; if the repository was "
+                        f"moved, there: git worktree repair {shell_word(folder)}",
                         path=dot_git,
                     )
                 return _git_tree(folder, git_dir)

@@ -244,6 +244,9 @@ SETTINGS = (
     Setting("land.method", _choice("merge", "squash", "rebase"), "merge",
             "how it does so"),
     Setting("land.draft", _FLAG, False, "whether pull requests are opened as drafts"),
+    Setting("land.reviewers", _LINES, [],
+            "whose review a pull request asks for: logins, or teams such as org/web"),
+    Setting("land.labels", _LINES, [], "labels that a pull request gets"),
     Setting("land.rounds", _number(100), 3,
             "how often an agent is told to mend a pull request before a person is"),
     Setting("land.check", _text(4096), "",
@@ -263,6 +266,8 @@ SETTINGS = (
             "how many branches may land with one check; 1: each alone"),
     Setting("land.jobs", _number(64), 1,
             "how many checks run side by side, to find who made one fail"),
+    Setting("land.recheck", _FLAG, True,
+            "whether the check runs again on files that it passed on last"),
     Setting("land.join", _choice("on", "all", "off"), "on",
             "which conflicts are joined without you; all: also of old branches; off: none"),
     Setting("land.union", _PATTERNS, [],
@@ -359,6 +364,8 @@ class Settings:
     land_merge: str
     land_method: str
     land_draft: bool
+    land_reviewers: tuple[str, ...]
+    land_labels: tuple[str, ...]
     land_rounds: int
     land_check: str
     land_check_timeout_s: float
@@ -367,6 +374,7 @@ class Settings:
     land_strategy: str
     land_batch: int
     land_jobs: int
+    land_recheck: bool
     land_join: str
     land_union: tuple[str, ...]
     land_records: bool

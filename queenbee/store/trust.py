@@ -82,6 +82,13 @@ class Proposal:
         return cls(kind, text, (*parts,), origin)
 
 
+_EXCHANGES = {
+    "pull": "ask the code host for its issues, as you",
+    "both": "ask the code host for its issues, as you, and close completed ones with a comment",
+}
+"""What `host.issues` has done there: its client sends the user's token."""
+
+
 def of_setting(name: str, value: object) -> list[Proposal]:
     """Returns the command that a setting says, if it says one."""
     if name == "land.check" and isinstance(value, str) and value:
@@ -90,10 +97,8 @@ def of_setting(name: str, value: object) -> list[Proposal]:
         return [Proposal(SETUP, value, origin=name)]
     if name == "team.args" and isinstance(value, list | tuple) and value:
         return [Proposal(OPTIONS, shlex.join(map(str, value)), origin=name)]
-    if name == CLOSING and value == "both":
-        return [
-            Proposal(PUSH, "close completed issues at the code host, with a comment", origin=name)
-        ]
+    if name == CLOSING and isinstance(value, str) and value in _EXCHANGES:
+        return [Proposal(PUSH, _EXCHANGES[value], origin=name)]
     return []
 
 
@@ -257,7 +262,7 @@ class Trust:
         a worktree of this very repository, where a pull could write.
         """
         if self._base is None:
-            base = _state_home()
+            base = state_home()
             layout = self.layout
             tops = (layout.root, layout.tree, *(each.path for each in worktrees(layout)))
             trees = {safe_open.real_path(each) for each in tops}
@@ -303,7 +308,7 @@ def _is_own(folder: str) -> bool:
     return True
 
 
-def _state_home() -> str:
+def state_home() -> str:
     """Returns the user's folder for state, without links. A path that is not absolute counts for
     nothing: it would lead into a repository.
     """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Literal
 
 from queenbee.core.beads import Issue
@@ -17,7 +18,7 @@ from queenbee.documents.sprints.executions import (
     record_scrum_result,
 )
 from queenbee.documents.sprints.metadata_edits import edit_metadata
-from queenbee.documents.sprints.sprint_bead import group_by_team, team_of
+from queenbee.documents.sprints.sprint_bead import group_by_team, is_sprint_bead, team_of
 from queenbee.errors import InvalidInput, Unreadable
 from queenbee.workflows.bead_view import BeadView, kind_of
 from queenbee.workflows.complete_hive import Hive
@@ -93,6 +94,16 @@ def record_history(hive: Hive, what: What, bead_id: str, text: str) -> Row:
     entry = _entry(what, text)
     hive.look({"entry": entry})
     return _rewritten(hive, bead_id, lambda row, now_ms: _changed(row, what, entry, now_ms))
+
+
+def name_pull_request(hive: Hive, issue_id: str, url: str, number: int) -> None:
+    """Says in the row of a sprint bead which pull request proposes it; others have no field for it.
+    Raises as `record_history` does.
+    """
+    row = hive.issues.row(issue_id)
+    if row is not None and is_sprint_bead(row.fields):
+        said = partial(record_pull_request, url=url, number=number)
+        _rewritten(hive, issue_id, lambda row, now_ms: said(row, now_ms=now_ms))
 
 
 def set_metadata(hive: Hive, bead_id: str, settings: Sequence[str]) -> Row:

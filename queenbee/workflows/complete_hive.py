@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+import os
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -14,15 +15,21 @@ from queenbee.services.hive import Services
 from queenbee.store.issues_file import owner_in
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
+    from queenbee.services.writing.transaction import Transaction
     from queenbee.store.tracker.owned_copy import Origin
     from queenbee.workflows.document_answers import HiveDocuments
     from queenbee.workflows.owning.owned_rows import OwnedRows
 
 
 class Hive(Services):
-    """An open hive whose beads count as issues and whose gates hold phases back."""
+    """An open hive whose beads count as issues and whose gates hold phases back. What is written
+    through it can be taken back.
+    """
+
+    _step: tuple[str, str] | None = None
+    """The key and the name of the command that is under way."""
 
     @cached_property
     def documents(self) -> HiveDocuments:
@@ -60,6 +67,31 @@ class Hive(Services):
         """Tells the program with the issues of claims."""
         if owner_in(self.layout.beads_dir) == "dolt":
             self.owned.granted(lines)
+
+    @contextmanager
+    def one_step(self, command: str) -> Iterator[None]:
+        """Has `undo` take back as one what is written in this block, by a command of this name.
+        Within another such block, that one counts.
+        """
+        before = self._step
+        self._step = before or (os.urandom(8).hex(), command)
+        try:
+            yield
+        finally:
+            self._step = before
+
+    def note_step(self, tx: Transaction) -> None:
+        """Notes what can be taken back."""
+        from queenbee.services.undo.step import note  # noqa: PLC0415 - start-up
+
+        note(self.layout, self.actor_or_none, tx, *self._step or (os.urandom(8).hex(), ""))
+
+    def wrote_elsewhere(self, program: str) -> None:
+        from queenbee.services.undo.step import Step  # noqa: PLC0415 - start-up
+
+        key, command = self._step or ("", "")
+        step = Step(key, command, self.now_ms(), program=program)
+        step.keep(self.layout, self.actor_or_none)
 
     def notes(self, *, mail: bool = False) -> list[str]:
         """Returns notices for the actor, each of them once; with `mail`, also who has written."""

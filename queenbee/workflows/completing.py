@@ -32,6 +32,7 @@ from queenbee.errors import (
     ExternalFailure,
     InvalidInput,
     NotYours,
+    QueenError,
     Unreadable,
     Untrusted,
 )
@@ -214,6 +215,20 @@ def end(
     unblocked = [each.issue for each in now.values() if each.state == "ready"]
     held = [each.pattern for each in still_reserved(hive)]
     return Completion(ended, record, unblocked, notes, held)
+
+
+def end_merged(hive: Hive, issue_id: str, reason: str, landed: str) -> list[str]:
+    """Ends the work on an issue that its host has merged as a commit, and says so in the file of
+    its Ralph bead, whose checks passed before it was proposed; returns what went wrong.
+    """
+    notes = []
+    held = hive.assignments.active(issue_id)
+    try:
+        if held is not None and (bead := _open_bead(hive, held)) is not None:
+            update_meta(bead, running.bead_folders(hive), status="completed")
+    except QueenError as error:
+        notes.append(f"the bead of {issue_id} does not say that it is completed: {error.message}")
+    return [*notes, *end(hive, issue_id, reason, landed=landed).notes]
 
 
 def _close_row(hive: Hive, tx: Transaction, issue_id: str, reason: str | None) -> None:

@@ -202,7 +202,7 @@ class HiveDocuments(Documents):
         commands = (said.land_check, said.worktree_setup, said.team_args)
         usual = current_branch(layout.common_dir) if layout.common_dir else None
         is_set = any(commands) or said.land_target not in ("", usual)
-        is_set = is_set or said.host_issues == "both"
+        is_set = is_set or said.host_issues != "off"
         is_owned = owner_in(layout.beads_dir) is not None
         waits = bool(roster.unseen(layout))
         if not (beads or is_set or is_owned or waits or json_stamp(gates_dir(layout))):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -44,6 +45,9 @@ def test_a_mistyped_command_suggests_the_nearest(
     [
         ("stat", "queen status"),
         ("unclaim s-1", "queen release s-1"),
+        ("restore s-1", "queen issue reopen s-1"),
+        ("leases", "queen reserve list"),
+        ("revert", "queen undo"),
         ("take s-1", "queen claim s-1"),
         ("add 'a title'", "queen issue new 'a title'"),
         ("issue 'fix it'", "queen issue new 'fix it'"),
@@ -130,3 +134,16 @@ def test_completion_offers_commands_options_and_choices(queen: Queen) -> None:
     assert completed(queen, "queen msg re") == {"read", "reply"}
     assert "--shared" in completed(queen, "queen reserve --sh")
     assert completed(queen, "queen msg send --importance u") == {"urgent"}
+
+
+@pytest.mark.skipif(not shutil.which("groff"), reason="groff is not installed")
+def test_the_manual_page_has_every_command_and_nothing_that_roff_warns_of(
+    quick: QuickQueen,
+) -> None:
+    page = quick("help", "--man").out
+    asked = ["groff", "-man", "-ww", "-z", "-k"]
+    checked = subprocess.run(asked, input=page, capture_output=True, text=True, check=True)
+    assert checked.stderr == ""
+    sections = {line.split(" [")[0] for line in page.splitlines() if line.startswith(".SS ")}
+    assert {".SS queen land", ".SS queen msg send", ".SS queen hive forget"} <= sections
+    assert ".B \\-\\-dry\\-run" in page

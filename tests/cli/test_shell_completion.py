@@ -298,3 +298,20 @@ def test_a_hive_of_many_issues_offers_no_more_than_anyone_reads(
     assert len(complete("show", "qb")) == 200
     assert complete("show", "qb-998") == ["qb-998"]
     assert len(Hive.open(beads.parent).issues.all()) >= 999
+
+
+def test_it_is_installed_where_the_shells_look_for_it(quick: QuickQueen, tmp_path: Path) -> None:
+    home = {"HOME": str(tmp_path / "home")}
+    paths = {
+        shell: Path(quick("--json", "completion", shell, "--install", env=home).json["path"])
+        for shell in ("bash", "zsh", "fish")
+    }
+    assert [path.relative_to(tmp_path / "home").as_posix() for path in paths.values()] == [
+        ".local/share/bash-completion/completions/queen",
+        ".local/share/zsh/site-functions/_queen",
+        ".config/fish/completions/queen.fish",
+    ]
+    asked = f"source {shlex.quote(str(paths['bash']))} && complete -p queen"
+    done = subprocess.run(["bash", "-c", asked], capture_output=True, text=True, check=True)
+    assert "_queen_completion queen" in done.stdout
+    assert paths["zsh"].read_text().startswith("#compdef queen")

@@ -9,6 +9,9 @@ from hives import QuickQueen, git
 from proposed import follow, land, state
 from scripted_host import ScriptedHost
 
+from queenbee import Hive
+from queenbee.git.proposing.pushed import Pushed
+
 
 def test_a_failing_check_reaches_its_droid_first_with_the_end_of_its_log(
     quick: QuickQueen, host: ScriptedHost, tree: Path
@@ -173,3 +176,38 @@ def test_nothing_is_merged_that_is_not_set(
     land(quick, tree)
     follow(quick, tree)
     assert host.pulls[1]["state"] == "OPEN"
+
+
+def test_a_push_that_is_not_noted_yet_is_not_taken_for_somebody_elses(
+    quick: QuickQueen, host: ScriptedHost, tree: Path
+) -> None:
+    land(quick, tree)
+    (tree / "b").write_text("x\n")
+    git(tree, "add", "b")
+    git(tree, "commit", "-qm", "add b")
+    head = git(tree, "rev-parse", "HEAD").strip()
+    Pushed(str(tree), "ui-q-1").note(head)
+    git(tree, "push", "-q", "origin", "HEAD:ui-q-1")
+    host.check(1, "FAILURE")
+    told = follow(quick, tree)
+    assert ("ci failed" in told.out, "somebody else" in told.out) == (True, False), told
+    host.merge(1)
+    follow(quick, tree)
+    assert state(quick, "q-1") == "done"
+
+
+def test_of_two_processes_that_have_the_same_answer_one_tells(
+    quick: QuickQueen, host: ScriptedHost, tree: Path, repo: Path
+) -> None:
+    land(quick, tree)
+    with Hive.open(repo, droid="ui") as hive:
+        before = hive.assignments.in_review()["q-1"]
+        host.check(1, "FAILURE")
+        follow(quick, tree)
+        told = []
+        again, landed = before.copy(), before.copy()
+        again.told = hive.assignments.in_review()["q-1"].told
+        hive.assignments.put_in_review("q-1", again, also=told.append)
+        hive.assignments.put_in_review("q-1", landed)
+        assert told == []
+        assert hive.assignments.in_review()["q-1"].told == again.told

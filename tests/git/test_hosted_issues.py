@@ -255,6 +255,20 @@ def test_a_push_is_off_until_it_is_set_and_agreed_to(
     assert quick("issue", "push", "--json").error["code"] == "untrusted"
 
 
+@pytest.mark.usefixtures("asking")
+@pytest.mark.parametrize("value", ["pull", "both"])
+def test_no_setting_of_a_clone_has_a_sync_ask_the_host(
+    quick: QuickQueen, there: ScriptedIssues, host: ScriptedHost, repo: Path, value: str
+) -> None:
+    """The client would send the token of whoever types it."""
+    write_settings(repo / ".beads", f'[host]\nissues = "{value}"\n')
+    assert quick("sync").code == 0
+    assert (host.requests, rows(quick)) == ([], {})
+    assert quick("config", "set", "host.issues", value).code == 0
+    assert quick("sync").code == 0
+    assert rows(quick)
+
+
 def test_a_remote_that_is_no_code_host_is_said(quick: QuickQueen, repo: Path, hub: Path) -> None:
     refused = quick("issue", "pull", "--json")
     assert (refused.code, refused.error["code"]) == (2, "invalid_input")

@@ -74,6 +74,27 @@ def test_what_others_landed_is_merged_and_checked_first(repo: Path, worktree: Wo
     assert first_parents.startswith("Merge branch 'two'\nadd one.txt\n")
 
 
+@pytest.mark.parametrize(("rechecks", "runs"), [(True, 2), (False, 1)])
+def test_a_check_that_passed_on_the_same_files_is_named_and_skipped_only_if_that_is_set(
+    worktree: Worktree, tmp_path: Path, rechecks: bool, runs: int
+) -> None:
+    tree, ran = worktree("one"), tmp_path / "ran"
+    rules = Rules(check=f"echo x >> {ran}", rechecks=rechecks)
+    commit_file(tree, "new.txt", "x\n")
+    told: list[str] = []
+    landed(tree, rules=rules, tell=told.append)
+    assert not any("just these files" in each for each in told)
+    git(tree, "commit", "-q", "--allow-empty", "-m", "says more")
+    landed(tree, rules=rules, tell=told.append)
+    assert [each for each in told if "the check passed on just these files" in each]
+    assert len(ran.read_text().split()) == runs
+    commit_file(tree, "new.txt", "y\n")
+    landed(tree, rules=rules)
+    git(tree, "commit", "-q", "--allow-empty", "-m", "is checked otherwise")
+    landed(tree, rules=Rules(check=f"{rules.check}; true", rechecks=rechecks))
+    assert len(ran.read_text().split()) == runs + 2
+
+
 def test_a_check_that_fails_lands_nothing(repo: Path, worktree: Worktree) -> None:
     tree = worktree("one")
     commit_file(tree, "new.txt", "x\n")

@@ -118,6 +118,20 @@ def test_those_who_work_on_files_that_changed_are_told(
     assert quick("msg", "inbox", "--json", as_="db").json == []
 
 
+def test_who_has_an_issue_about_files_everywhere_is_told_of_each_landing(
+    quick: QuickQueen, repo: Path, beads: Path, tree: Path
+) -> None:
+    about = {"title": "rename it everywhere", "status": "open"}
+    rows = ({**about, "id": "qb-1", "labels": ["across"]}, {**about, "id": "qb-2"})
+    write_lines(beads / "issues.jsonl", *rows)
+    quick("claim", "qb-1", as_="api")
+    quick("claim", "qb-2", as_="db")
+    done = quick("land", "--unchecked", "--json", as_="ui", cwd=tree)
+    assert done.json["told"] == ["api"]
+    (message,) = quick("msg", "inbox", "--json", as_="api").json
+    assert "which changes new.txt" in message["body"]
+
+
 def test_those_with_unmerged_work_in_files_that_changed_are_told_once_without_a_lease(
     quick: QuickQueen, repo: Path, tree: Path, tmp_path: Path
 ) -> None:

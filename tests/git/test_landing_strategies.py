@@ -689,11 +689,17 @@ class TestWhoResolvesAConflict:
         third = queen.start("land", "--unchecked", as_="third", cwd=tmp_path / "third")
         assert third.stdout is not None
         said = third.stdout.readline()
-        assert "waiting for two, who resolves a conflict on the same lines" in said
+        why = "waiting for two, who resolves a conflict on the same lines"
+        assert why in said
+        seen = [(each.droid, each.state, each.doing) for each in landers(opened(repo))]
+        assert seen == [("two", "resolving", ""), ("third", "waiting", why)]
+        status = queen("status").out
+        assert "third waits to land on main" in status and why in " ".join(status.split())
         self.resolve(resolving)
         assert landed(resolving, "two", go_on=True) == head(repo, "main")
         out, err = third.communicate(timeout=60)
         assert (third.returncode, "main and third conflict: a.txt" in err) == (5, True), out + err
+        assert [each.state for each in landers(opened(repo))] == ["resolving"]
 
     def test_is_overtaken_on_other_lines_only(
         self, repo: Path, resolving: Path, trees: tuple[Path, Path], tmp_path: Path

@@ -8,7 +8,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from hives import QuickQueen, Ran, git, records
+from hives import Queen, QuickQueen, Ran, git, records
 from sync_worlds import BRANCH, World
 
 from queenbee.errors import Unreachable
@@ -107,6 +107,32 @@ def test_what_it_prints_lets_two_clones_pull_from_then_on(world: World) -> None:
     for name in ("ada", "bob"):
         found = QuickQueen(world.folder / name)("doctor", "--json").json
         assert [each for each in found if each["code"] == "tracked"] == []
+
+
+@pytest.mark.parametrize("by_force", [False, True])
+def test_the_guard_refuses_a_commit_that_would_undo_it(world: World, by_force: bool) -> None:
+    ada = world.folder / "ada"
+    queen = Queen(ada)
+    assert queen("guard", "install").code == 0
+    setup = queen("sync", "setup")
+    if by_force:
+        follow(setup, ada)
+        git(ada, "add", "--force", ".beads")
+        assert QuickQueen(ada)("guard", "check").code == 2
+    how = () if by_force else ("--", ".beads")
+    said = subprocess.run(
+        ["git", "commit", "-m", "all", *how], cwd=ada, capture_output=True, text=True, check=False
+    )
+    assert said.returncode != 0
+    assert "only the branch of the remote is to have" in said.stderr
+    again = queen("sync", "setup")
+    if not by_force:
+        follow(again, ada)
+    assert git(ada, "status", "--porcelain") == ""
+    assert ".beads/queen_assignments.jsonl" not in tracked(world, "ada")
+    (ada / "f").write_text("1")
+    git(ada, "add", "-A")
+    git(ada, "commit", "-qm", "code passes")
 
 
 def git_exit(at: Path, *words: str) -> int:
@@ -290,3 +316,36 @@ def test_the_tracker_of_another_program_stays_on_the_branch_of_the_code(world: W
     set_up(world.hive("ada"))
     assert ".beads/issues.jsonl" in tracked(world, "ada")
     assert "issues" not in (beads / ".gitignore").read_text()
+
+
+@pytest.mark.parametrize("command", ["init", "setup"])
+def test_where_work_lands_by_pull_request_the_records_move_in_one_step_and_back_in_one(
+    world: World, command: str
+) -> None:
+    ada, queen = world.folder / "ada", QuickQueen(world.folder / "ada")
+    git(ada, "commit", "-qm", "begin", "--allow-empty")
+    for name, value in (("target", "origin/main"), ("by", "pr")):
+        queen("config", "set", f"land.{name}", value)
+    before = {each: (ada / ".beads" / each).read_bytes() for each in ("queen.toml",)}
+    done = queen(command)
+    assert done.code in (0, 1), done
+    assert "a branch of their own now; next: git commit -m" in done.err + done.out
+    assert tracked(world, "ada") == [
+        ".beads/.gitattributes",
+        ".beads/.gitignore",
+        ".beads/queen.toml",
+    ]
+    assert world.git("rev-parse", f"refs/heads/{BRANCH}")
+    assert "a branch of their own" not in queen(command).err
+    assert queen("sync", "setup", "--undo").code == 0
+    assert {each: (ada / ".beads" / each).read_bytes() for each in before} == before
+    assert ".beads/queen_assignments.jsonl" in tracked(world, "ada")
+
+
+def test_nothing_is_pushed_by_init_where_nobody_here_has_agreed(asking: Path, world: World) -> None:
+    ada, queen = world.folder / "ada", QuickQueen(world.folder / "ada")
+    settings = '[land]\ntarget = "origin/main"\nby = "pr"\n'
+    (ada / ".beads" / "queen.toml").write_text(settings)  # As it comes with a clone.
+    done = queen("init")
+    assert "nobody here has agreed to push): queen sync setup" in done.err + done.out
+    assert not world.git("for-each-ref", f"refs/heads/{BRANCH}")

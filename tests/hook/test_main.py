@@ -357,11 +357,15 @@ def test_a_sessions_end_keeps_other_sessions_leases_and_explicit_ones(ask: Ask, 
     assert left[0] == asked
 
 
-def test_an_explicit_lease_on_an_edited_file_outlasts_the_session(ask: Ask, tree: Path) -> None:
+def test_what_a_named_session_reserved_ends_with_it_but_for_its_issue(ask: Ask, tree: Path) -> None:
     ask(recorded("claude/pre-edit", tree), QUEEN_DROID="ui-engineer")
     hold(tree, "src/app.py", droid="ui-engineer")
+    hold(tree, "lib/**", droid="reviewer")
+    with Hive.open(tree, droid="ui-engineer") as hive:
+        hive.assignments.claim("qb-1", anyway=True)
+        hive.reservations.reserve(["docs/**"])
     ask(recorded("claude/session-end", tree), QUEEN_DROID="ui-engineer")
-    assert [lease.pattern for lease in live(tree)] == ["src/app.py"]
+    assert [lease.pattern for lease in live(tree)] == ["lib/**", "docs/**"]
 
 
 def test_no_lease_outlasts_a_session_whose_name_was_made_for_it(ask: Ask, tree: Path) -> None:

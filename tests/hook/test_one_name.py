@@ -304,13 +304,15 @@ def test_what_a_client_had_that_was_killed_ends_when_the_next_session_begins(
     assert holders(tree) == {"gemini/**": NAMES["gemini"]}
 
 
-def test_what_is_reserved_under_the_worktrees_name_stays_for_the_next_session(
+def test_what_is_reserved_under_the_worktrees_name_ends_with_its_session_but_for_its_issue(
     clients: dict[str, Client], tree: Path
 ) -> None:
     (tree / ".git" / "queenbee-droid").write_text("alice\n")
     client = clients["gemini"]
     client.start()
     client.shell("reserve 'docs/**'")
+    client.shell("claim qb-1 --new")
+    client.shell("reserve 'src/**'")
     end = {"hook_event_name": "SessionEnd", "cwd": str(tree), "reason": "exit"}
     client.hook({**end, "agent": "gemini", "session_id": IDS["gemini"]})
-    assert holders(tree) == {"docs/**": "alice"}
+    assert holders(tree) == {"src/**": "alice"}

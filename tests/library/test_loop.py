@@ -29,9 +29,12 @@ CALLS = {
     "next": "next",
     "complete": "complete",
     "land": "land",
+    "review reply": "answer_review",
+    "review withdraw": "withdraw",
     "status": "status",
     "show": "show",
     "log": "log",
+    "undo": "undo",
     "issue wait": "wait",
     "issue new": "issues.new",
     "issue edit": "issues.edit",
@@ -69,6 +72,8 @@ OF_QUEEN = {
     "complete": {"take_next"},
     "log": {"follow"},  # `changes`.
     "start": {"interactive", "logs", "adopt", *(f"max_{each}" for each in LIMITS)},
+    "undo": {"yes"},  # A question to a person.
+    "status": {"everywhere"},  # `hives.glimpses`.
 }
 """Options that are calls of their own, or of a process: `following`, `last_landing`."""
 

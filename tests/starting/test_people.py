@@ -1,4 +1,4 @@
-"""Every line of docs/people.md, typed by two people in two clones of one hub, for some days."""
+"""Every line of the pages on people, machines and teams, typed in two clones of one hub."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from teams import Team
 
 pytestmark = pytest.mark.slow
 
-PAGE = Path(__file__).parents[2] / "docs" / "people.md"
+PAGES = Path(__file__).parents[2] / "docs"
 CLAUDE = (
     "queen next > /dev/null\ndate +%N > $(git branch --show-current).$(date +%N).txt\n"
     "queen land -m 'the work' --next --wait 1s\n"
@@ -23,9 +23,9 @@ CLAUDE = (
 DAYS = 3
 
 
-def blocks() -> list[list[str]]:
-    """Returns the lines of each block of shell commands of the page."""
-    found = re.findall(r"```sh\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+def blocks(page: str) -> list[list[str]]:
+    """Returns the lines of each block of shell commands of a page."""
+    found = re.findall(r"```sh\n(.*?)```", (PAGES / page).read_text(encoding="utf-8"), re.DOTALL)
     return [block.splitlines() for block in found]
 
 
@@ -47,7 +47,8 @@ def people(tmp_path: Path) -> dict[str, Callable[[str], str]]:
         team = Team(clone, place)
         git(clone, "clean", "-qfdx")
         shutil.rmtree(clone / ".git" / "queenbee", ignore_errors=True)
-        team.program("claude", CLAUDE)
+        for client in ("claude", "codex"):
+            team.program(client, CLAUDE)
         team.install_hook()
         config = place / "gitconfig"  # Git by its defaults.
         config.write_text(f"[user]\n\tname = {name}\n\temail = {name}@example.invalid\n")
@@ -69,10 +70,10 @@ def people(tmp_path: Path) -> dict[str, Callable[[str], str]]:
     return found
 
 
-def test_the_page_can_be_followed_to_the_letter(
+def test_the_page_on_people_can_be_followed_to_the_letter(
     people: dict[str, Callable[[str], str]], tmp_path: Path
 ) -> None:
-    once, each, daily = blocks()
+    once, each, daily = blocks("people.md")
     for line in once:
         people["dora"](line)
         if line.startswith("queen init"):
@@ -91,3 +92,42 @@ def test_the_page_can_be_followed_to_the_letter(
     landed = git(tmp_path / "hub", "ls-tree", "-r", "--name-only", "main").splitlines()
     assert len([path for path in landed if path.endswith(".txt")]) == DAYS * len(people)
     assert not any(path.endswith(".jsonl") for path in landed)
+
+
+def test_the_page_on_machines_can_be_followed_to_the_letter(
+    people: dict[str, Callable[[str], str]], tmp_path: Path
+) -> None:
+    (once, each), moving, confirmed, _ = blocks("machines.md")
+    dora, eva = people["dora"], people["eva"]
+    dora(once)
+    issues = [dora(f"queen issue new '{title}'").strip() for title in ("Round", "Sort")]
+    dora("git add -A && git commit -qm issues && git push")
+    for type_ in (dora, eva):
+        type_(f"git pull && {each}")
+    for line in moving:
+        dora(line)
+    dora("git push")
+    eva("git pull && queen init")
+    taken = {"dora": "queen next", "eva": "queen claim"}
+    for line in confirmed:
+        name = "eva" if line.startswith(taken["eva"]) else "dora"
+        people[name](f"QUEEN_DROID={name}-1 {line.replace('shop-1', issues[1])}")
+    for name, type_ in people.items():
+        type_(f"git pull && touch of-{name} && git add -A && git commit -qm {name} && git push")
+        assert type_("git status --porcelain") == ""
+        assert "2 active" in type_("queen issues")
+    landed = git(tmp_path / "hub", "ls-tree", "-r", "--name-only", "main").splitlines()
+    assert not any(path.endswith(".jsonl") for path in landed)
+
+
+def test_the_page_on_teams_can_be_followed_to_the_letter(
+    people: dict[str, Callable[[str], str]], tmp_path: Path
+) -> None:
+    (init, *others), program = blocks("team.md")
+    dora = people["dora"]
+    dora(f"{init}\nqueen config set land.check true")
+    for line in others:
+        dora(line)
+    dora("git add -A && git commit -qm 'what it made' && queen issue new 'By a program'")
+    dora("\n".join(program))
+    assert "2 of 2 done" in dora("queen issues")

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hives import git
@@ -75,3 +76,139 @@ def test_a_team_proposes_mends_and_ends_when_all_is_landed(team: Team, host: Scr
     assert len(host.pulls) == 3
     landed = host.git("ls-tree", "-r", "--name-only", "main").split()
     assert {f"{each}.txt" for each in issues} <= {*landed}
+
+
+def test_until_proposed_a_team_ends_before_anything_is_merged(
+    team: Team, host: ScriptedHost
+) -> None:
+    team.issues(2)
+    ran = team.start("--agent", team.agent(WORKS), "--size", "1", "--until-proposed")
+    assert ran.code == 10, ran
+    assert team.done() == {}
+    assert "x-1 is proposed by #1, which is not merged yet" in ran.out
+    assert {each["state"] for each in host.pulls.values()} == {"OPEN"}
+
+
+def test_a_team_waits_for_its_pull_requests(team: Team, host: ScriptedHost) -> None:
+    issues = team.issues(1)
+    running = team.begun("--agent", team.agent(WORKS), "--size", "1")
+    note = Path(team.hive().layout.state_dir, "code-host.json")
+    team.wait(lambda: host.pulls)
+    asked = len(host.requests)
+
+    def has_looked(often: int) -> bool:
+        note.unlink(missing_ok=True)  # As if a minute had passed.
+        return running.poll() is not None or len(host.requests) > asked + often
+
+    team.wait(lambda: has_looked(4))  # Oftener than a team that is stuck.
+    assert running.poll() is None
+    host.merge(1)
+    team.wait(lambda: has_looked(1000))
+    out, _ = running.communicate()
+    assert running.returncode == 0, out
+    assert sorted(team.done()) == issues
+
+
+class Crowd(threading.Thread):
+    """The people, the checks and the queue of a host on a bad day, each trouble once: a check
+    fails, a review wants a change, somebody squashes, a conflict comes late, one is closed, and the
+    host is away when the last one comes.
+    """
+
+    def __init__(self, host: ScriptedHost, note: Path) -> None:
+        super().__init__(daemon=True)
+        self.host, self.note, self.is_over = host, note, False
+        self.troubled: dict[str, str] = {}
+        """The head at which each issue has met its trouble."""
+        self.away = 0
+
+    def run(self) -> None:
+        while not self.is_over:
+            with self.host.lock, suppress(OSError):
+                for number, pull in [*self.host.pulls.items()]:
+                    if pull["state"] == "OPEN":
+                        self.look(number, pull)
+                self.away = max(0, self.away - 1)
+                self.host.away = self.away > 0
+                self.note.unlink(missing_ok=True)  # As if a minute had passed.
+            time.sleep(0.3)
+
+    def look(self, number: int, pull: dict[str, Any]) -> None:
+        issue_id = str(pull["branch"])[-3:]
+        head = self.host.tip(str(pull["branch"]))
+        self.host._refreshed(number)
+        if pull["queued"]:
+            self.host.merge(number, "MERGE")
+        elif issue_id == "x-3":
+            self.troubled[issue_id] = head
+            self.host.merge(number, "SQUASH")
+        elif issue_id in self.troubled and self.troubled[issue_id] != head:
+            self.accept(number, pull)
+        elif issue_id not in self.troubled:
+            self.troubled[issue_id] = head
+            self.make_trouble(issue_id, number, pull)
+
+    def make_trouble(self, issue_id: str, number: int, pull: dict[str, Any]) -> None:
+        if issue_id == "x-1":
+            self.host.check(number, "FAILURE", log="the host fails")
+        elif issue_id == "x-2":
+            self.host.review(number, "CHANGES_REQUESTED", "Say more")
+            self.host.comment(number, "here", "x-2.txt", 1)
+        elif issue_id == "x-4":
+            self.host.check(number, "SUCCESS")
+            self.host.base("x-4.txt", "somebody else\n")
+        elif issue_id == "x-5":
+            self.host.close(number, "Do it otherwise")
+        else:
+            self.away = 10
+            self.accept(number, pull)
+
+    def accept(self, number: int, pull: dict[str, Any]) -> None:
+        if not pull["checks"]:
+            self.host.check(number, "SUCCESS")
+        if self.host._decision(pull) != "APPROVED":
+            self.host.review(number, "APPROVED")
+
+
+MENDS = """
+if [ "$QUEEN_ISSUE" = x-2 ] && [ ! -e "$0.died" ]; then : > "$0.died"; kill -9 $$; fi
+git diff --name-only --diff-filter=U | while read name; do sed -i '/^[<=>|]\\{7\\}/d' "$name"; done
+echo "$QUEEN_ISSUE by $QUEEN_DROID" >> "$FILE"
+"""
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("has_queue", [False, True], ids=["auto", "queue"])
+def test_a_team_on_a_bad_day_lands_all_once_and_is_told_once(
+    team: Team, host: ScriptedHost, *, has_queue: bool
+) -> None:
+    host.queue = has_queue
+    for name, value in (("merge", "auto"), ("method", "squash")):
+        team.set(f"land.{name}", value)
+    issues = team.issues(6)
+    for waits, first in (("x-3", "x-1"), ("x-6", "x-4"), ("x-6", "x-5")):
+        assert team.queen("issue", "dep", waits, first, as_="lead").code == 0
+    crowd = Crowd(host, Path(team.hive().layout.state_dir, "code-host.json"))
+    running = team.begun("--agent", team.agent(MENDS), "--size", "3", "--max-minutes", "8")
+    crowd.start()
+    try:
+        out, _ = running.communicate(timeout=540)
+    finally:
+        crowd.is_over = True
+        running.kill()
+    assert running.returncode == 0, out
+    assert sorted(crowd.troubled) == issues, out
+    merged = {x["branch"][-3:]: x for x in host.pulls.values() if x["state"] == "MERGED"}
+    assert sorted(merged) == issues
+    assert sum(each["state"] == "CLOSED" for each in host.pulls.values()) == 1
+    completed = team.hive().assignments.find(status="completed")
+    assert {x.issue_id: x.landed for x in completed} == {k: x["merged"] for k, x in merged.items()}
+    assert len(completed) == len(issues)
+    for waits, first in (("x-3", "x-1"), ("x-6", "x-4"), ("x-6", "x-5")):
+        host.git("merge-base", "--is-ancestor", merged[first]["merged"], merged[waits]["head"])
+    told = [
+        f"{each['issue_id']}: {each['subject']}"
+        for each in team.hive().state("messages").select({})
+        if each.get("importance") == "urgent"
+    ]
+    assert sorted(each[:3] for each in told) == ["x-1", "x-2", "x-4", "x-5"], told

@@ -117,7 +117,8 @@ def close(hive: Hive, issue_ids: tuple[str, ...], reason: str | None, anyway: bo
 def delete(hive: Hive, issue_ids: tuple[str, ...], reason: str | None, anyway: bool) -> list[Issue]:
     """Delete issues
 
-    The row stays as a tombstone, so that other clones delete it too.
+    The row stays as a tombstone, so that other clones delete it too: queen issues --deleted. To
+    have it again: queen issue reopen.
     """
     return hive.issues.delete(*issue_ids, reason=reason, anyway=anyway)
 
@@ -125,7 +126,7 @@ def delete(hive: Hive, issue_ids: tuple[str, ...], reason: str | None, anyway: b
 @command(show=_show_changed, example="queen issue reopen qb-42")
 @click.argument("issue_ids", nargs=-1, required=True, metavar="ISSUE...")
 def reopen(hive: Hive, issue_ids: tuple[str, ...]) -> list[Issue]:
-    """Open issues again that are closed or completed"""
+    """Open issues again that are closed, completed or deleted"""
     return hive.issues.reopen(*issue_ids)
 
 

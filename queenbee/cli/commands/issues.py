@@ -48,7 +48,33 @@ class Listed:
         return [each.to_dict() for each in self.standings]
 
 
-def _show_issues(listed: Listed) -> None:
+class Deleted:
+    """The issues that were deleted."""
+
+    def __init__(self, issues: Sequence[Issue]) -> None:
+        self.issues = issues
+
+    def to_dict(self) -> list[dict[str, object]]:
+        """Returns the issues as plain values."""
+        return [each.to_dict() for each in self.issues]
+
+    def show(self) -> None:
+        """Shows them as a table."""
+        names = ("deleted_by", "deleted_at", "delete_reason")
+        rows = [
+            [each.id, *(str(each.get(name) or "") for name in names), shortened(each.title, 70)]
+            for each in self.issues
+        ]
+        headings = ["ISSUE", "BY", "WHEN", "REASON", "TITLE"]
+        table(headings, rows, empty="No deleted issues.", text=["TITLE", "REASON"])
+        if rows:
+            paragraph(f"to have one again: queen issue reopen {printable(rows[0][0])}")
+
+
+def _show_issues(listed: Listed | Deleted) -> None:
+    if isinstance(listed, Deleted):
+        listed.show()
+        return
     rows = [
         [
             each.issue.id,
@@ -79,9 +105,12 @@ def _on_hold(standings: Sequence[Standing]) -> dict[str, list[str]]:
 @command(show=_show_issues, example="queen issues --all")
 @click.option("--all", "everything", is_flag=True, help="Also those that are done, and bookkeeping")
 @click.option("--status", help="Only issues with this status of the tracker")
-def issues(hive: Hive, everything: bool, status: str | None) -> Listed:
+@click.option("--deleted", is_flag=True, help="The deleted issues, the last one first")
+def issues(hive: Hive, everything: bool, status: str | None, deleted: bool) -> Listed | Deleted:
     """List the open issues: who has them, or what they wait for"""
     tell_origin(hive)
+    if deleted:
+        return Deleted(hive.issues.deleted())
     found = hive.issues.listed(status=status, everything=everything)
     return Listed(found, hive.issues.counts())
 

@@ -1,4 +1,6 @@
-"""`queen land`: brings a worktree's branch to the main branch, and completes the issue."""
+"""`queen land`: brings a worktree's branch to the main branch, and completes the issue; and `queen
+review`: what its droid says itself about a pull request that proposes it.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from queenbee.cli import outliving
-from queenbee.cli.app import Answer, command, invocation, tell
+from queenbee.cli.app import Answer, QueenGroup, command, group, invocation, tell
 from queenbee.cli.commands import work as views
 from queenbee.cli.exits import DONE, GOES_ON, NO, PROPOSED
 from queenbee.cli.options import seconds
@@ -18,7 +20,7 @@ from queenbee.cli.person import sits_here
 from queenbee.cli.progress import watcher
 from queenbee.cli.rendering import block, landing_of
 from queenbee.cli.terminal import say
-from queenbee.core.text import HINT, printable
+from queenbee.core.text import HINT, printable, suggested
 from queenbee.core.timestamps import format_ms
 from queenbee.errors import InvalidInput
 from queenbee.store.git_files.worktrees import commit_at
@@ -269,3 +271,43 @@ def _landed(hive: Hive, done: Landed) -> Answer:
                 timeout_s=asked.wait_s, confirm=asked.confirm, on_progress=tell_again
             )
     return Answer(value, yes=done.done, no=PROPOSED if done.landing.is_proposed else NO)
+
+
+def _show_reply(value: dict[str, Any]) -> None:
+    say(f"answered in {printable(value['url'] or '#' + str(value['number']))}")
+
+
+@command(show=_show_reply, example="queen review reply PRRT_kwDOA 'It is rounded in total()'")
+@click.argument("thread")
+@click.argument("text")
+def reply(hive: Hive, thread: str, text: str) -> dict[str, object]:
+    """Answer in a review thread of your pull request
+
+    THREAD is as the message with the review names it. The answer is posted with the login of your
+    client of the host. To answer with a change: queen land -m TEXT.
+    """
+    return hive.answer_review(thread, text).to_dict()
+
+
+def _show_withdrawn(value: dict[str, Any]) -> None:
+    issues = value["issue_ids"]
+    say(f"withdrawn: {printable(', '.join(issues))}")
+    say(f"to propose it anew: queen land; or {printable(suggested('queen release', *issues))}")
+
+
+@command(show=_show_withdrawn, example="queen review withdraw qb-42")
+@click.argument("issue_id", required=False, metavar="[ISSUE]")
+def withdraw(hive: Hive, issue_id: str | None) -> dict[str, object]:
+    """Close the pull request of your issue, unmerged
+
+    ISSUE stays yours, with its branch and what was proposed: queen land proposes it anew.
+    """
+    return {"issue_ids": hive.withdraw(issue_id)}
+
+
+review: QueenGroup = group(
+    "review",
+    [reply, withdraw],
+    help="Answer reviews of your pull requests, or withdraw one",
+    example="queen review reply PRRT_kwDOA 'It is rounded in total()'",
+)

@@ -19,7 +19,7 @@ from queenbee.agents.ignored import CONNECTION, WORK, ignored
 from queenbee.agents.setup import AGENTS, place_of
 from queenbee.checks.consent import Consent
 from queenbee.cli.app import Answer, Invocation, command, invocation, tell
-from queenbee.cli.exits import NO, NOTHING_LANDS
+from queenbee.cli.exits import NO, NOTHING_LANDS, PROPOSED
 from queenbee.cli.options import adopts, id_prefix
 from queenbee.cli.person import lets_run, sits_here
 from queenbee.cli.proposing import settle_check
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 _SHOW_EVERY_S = 30.0
 _FOLLOW_S = 0.3
 _PART_CHARS = 2**16
+_ENDED = {"target_fails": NOTHING_LANDS, "proposed": PROPOSED}
 _LIMITS = {"minutes": "minutes", "issues": "issues", "failures": "failures", "cost_usd": "cost"}
 """The limits of a team, and their options."""
 
@@ -71,6 +72,7 @@ def _show(ended: Ended | None) -> None:
 @click.option("--issues", "only", multiple=True, metavar="ISSUE", help="Only this one; repeatable")
 @click.option("--plan", metavar="FILE", help="Import this plan, and do its beads")
 @click.option("--until-done", is_flag=True, help="Wait also for what others do")
+@click.option("--until-proposed", is_flag=True, help="Do not wait for pull requests to be merged")
 @click.option("--args", metavar="OPTIONS", help="Options for the client, as in a shell")
 @click.option("--yolo", is_flag=True, help="Let the clients do everything without asking")
 @click.option("--interactive", is_flag=True, help="Open the client here, or several in tmux")
@@ -92,6 +94,7 @@ def start(  # noqa: PLR0913 - the options of a command
     only: tuple[str, ...],
     plan: str | None,
     until_done: bool,
+    until_proposed: bool,
     args: str | None,
     yolo: bool,
     interactive: bool,
@@ -118,7 +121,7 @@ def start(  # noqa: PLR0913 - the options of a command
     the project's hooks, and the check, on the main branch itself. What has passed is kept.
 
     Exit 0: everything is done. Exit 1: something is left, and the output says why. Exit 3: nothing
-    can land here.
+    can land here. Exit 10: all that is left is proposed and not merged, or waits for that.
     """
     from queenbee.library import teams  # noqa: PLC0415 - start-up
     from queenbee.starting import crew, limits  # noqa: PLC0415 - start-up
@@ -136,6 +139,7 @@ def start(  # noqa: PLR0913 - the options of a command
         agent=agent or "",
         only=teams.issues_of(hive, only, plan, prefix),
         until_done=until_done,
+        until_proposed=until_proposed,
         args=teams.options_of(hive, None if args is None else shlex.split(args)),
         yolo=yolo,
         is_tried=not no_trial,
@@ -163,6 +167,7 @@ def _started(hive: Hive, wanted: Wanted, *, opens: bool) -> Answer:
         agent=wanted.agent,
         issues=wanted.only or (),
         until_done=wanted.until_done,
+        until_proposed=wanted.until_proposed,
         args=wanted.args,
         yolo=_lets_do_all(hive, crew, wanted) or wanted.yolo,
         no_trial=not wanted.is_tried,
@@ -171,8 +176,7 @@ def _started(hive: Hive, wanted: Wanted, *, opens: bool) -> Answer:
         ask=ask,
         on_progress=_Screen(),
     )
-    no = NOTHING_LANDS if ended.why.code == "target_fails" else NO
-    return Answer(ended, yes=ended.is_done, no=no)
+    return Answer(ended, yes=ended.is_done, no=_ENDED.get(ended.why.code, NO))
 
 
 def _lets_do_all(hive: Hive, crew: Crew, wanted: Wanted) -> bool:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import gc
 import os
 import sys
+from collections.abc import Sequence
+from functools import partial
 from importlib.util import find_spec
+from typing import TYPE_CHECKING
 
 import click
 
@@ -15,6 +18,9 @@ from queenbee.cli.terminal import say
 from queenbee.core.text import suggested
 from queenbee.errors import InvalidInput, MissingPackage
 
+if TYPE_CHECKING:
+    from queenbee.library.hive import Hive
+
 _IN_TERMINAL = {"textual": "textual 8.0 or later"}
 _IN_BROWSER = {"uvicorn": "uvicorn 0.34 or later", "starlette": "starlette 0.46 or later"}
 
@@ -22,6 +28,7 @@ _IN_BROWSER = {"uvicorn": "uvicorn 0.34 or later", "starlette": "starlette 0.46 
 @command(
     show=lambda _: None, example="queen watch\nqueen watch --web --port 8765", opens_hive=False
 )
+@click.argument("places", nargs=-1, metavar="[DIR]...")
 @click.option("--web", is_flag=True, help="Show it in a browser on this machine instead")
 @click.option(
     "--port",
@@ -34,12 +41,17 @@ _IN_BROWSER = {"uvicorn": "uvicorn 0.34 or later", "starlette": "starlette 0.46 
     metavar="ADDRESS",
     help="With --web: an address of this machine that others reach, instead of 127.0.0.1",
 )
-def watch(call: Invocation, web: bool, port: int, host: str | None) -> None:
+def watch(
+    call: Invocation, places: tuple[str, ...], web: bool, port: int, host: str | None
+) -> None:
     """Watch the whole team on a screen
 
     Shows what waits for you, droids, issues, leases, mail, who waits, landings, conflicts and
     checks, and follows the hive. The keys are at the bottom; ? shows them all. Needs: pip install
     'queenbee-hive[watch]'
+
+    With folders of several hives, it shows what waits for you and who is at work in each, and Enter
+    opens one of them.
 
     With --web it prints an address for a browser, also on a phone. Whoever has that address acts in
     the hive under your name, or as human. Needs: pip install 'queenbee-hive[web]'
@@ -51,10 +63,15 @@ def watch(call: Invocation, web: bool, port: int, host: str | None) -> None:
         raise InvalidInput(
             "--port and --host are for --web", hint=suggested("queen watch --web", **asked)
         )
+    if web and places:
+        raise InvalidInput("--web shows one hive", hint="in its repository: queen watch --web")
     for module, package in (_IN_BROWSER if web else _IN_TERMINAL).items():
         if find_spec(module) is None:
             name, extra = ("queen watch --web", "web") if web else ("queen watch", "watch")
             raise MissingPackage.of(name, package, extra)
+    if places:
+        _watch_all(call, places)
+        return
     # It stays for hours, so that what it no longer needs has to be freed.
     gc.enable()
     if web:
@@ -62,18 +79,33 @@ def watch(call: Invocation, web: bool, port: int, host: str | None) -> None:
         return
     hive = call.hive
     _check_terminal()
-    # They say how large the terminal once was: the screen would never follow its window.
-    os.environ.pop("COLUMNS", None)
-    os.environ.pop("LINES", None)
+    call.arrive(("watch",))
+    _board(hive)
+
+
+def _board(hive: Hive) -> None:
+    """Shows one hive until that is ended."""
     # Nothing else may write to the terminal.
     hive.progress = None
-    call.arrive()
     from queenbee.tui.application import Board  # noqa: PLC0415 - start-up
 
     board = Board(hive)
     board.run()
     if board.return_code:
         raise click.exceptions.Exit(BUG)
+
+
+def _watch_all(call: Invocation, places: Sequence[str]) -> None:
+    """Shows several hives, and one after the other that is chosen there."""
+    from queenbee.library.hive import Hive  # noqa: PLC0415 - start-up
+    from queenbee.library.hives import glimpses  # noqa: PLC0415 - start-up
+    from queenbee.tui.hives import Hives  # noqa: PLC0415 - start-up
+
+    _check_terminal()
+    gc.enable()
+    while (root := Hives(partial(glimpses, places, droid=call.actor)).run()) is not None:
+        with Hive.open(root, droid=call.actor) as hive:
+            _board(hive)
 
 
 def _serve(call: Invocation, host: str | None, port: int) -> None:
@@ -99,3 +131,6 @@ def _check_terminal() -> None:
     if not all(each and each.isatty() for each in streams):
         hint = "queen status, or in a browser: queen watch --web"
         raise InvalidInput("queen watch needs a terminal", hint=hint)
+    # They say how large the terminal once was: the screen would never follow its window.
+    os.environ.pop("COLUMNS", None)
+    os.environ.pop("LINES", None)

@@ -24,16 +24,19 @@ from queenbee.cli.rendering import (
 )
 from queenbee.core.text import printable, quotation, shell_word, shortened, some, suggested
 from queenbee.core.timestamps import instant_ms
+from queenbee.errors import InvalidInput
 from queenbee.services import work
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from contextlib import AbstractContextManager
 
+    from queenbee.cli.app import Invocation
     from queenbee.core.beads import Issue
     from queenbee.core.readiness import Standing
     from queenbee.core.records import Assignment, Message, Reservation
     from queenbee.library.hive import Hive
+    from queenbee.library.hives import Glimpse
     from queenbee.services.work import Begin, Member, Nothing, Status
     from queenbee.workflows.completing import Completion
 
@@ -467,6 +470,13 @@ def _show_asked(messages: Sequence[Message]) -> None:
 def _show_for_a_person(status: Status) -> None:
     if status.for_a_person:
         _show_asked(status.for_a_person)
+    from queenbee.services.telling.people import of_decision, of_failed  # noqa: PLC0415 - start-up
+
+    for issue in status.decisions[:_SHOWN]:
+        way = suggested("queen show", issue.id)
+        paragraph(printable(f"for a person: {of_decision(issue).text}: {way}"), bold=True)
+    for landing in status.failed_landings:
+        paragraph(printable(f"for a person: {of_failed(landing).text}"), bold=True)
     for issue_id, why in status.waits_to_land.items():
         paragraph(printable(f"{issue_id}: {why}"), bold=True)
     for issue_id, number in status.with_a_person.items():
@@ -520,9 +530,43 @@ def _short_title(title: str) -> str:
     return printable(shortened(title, _TITLE))
 
 
-@command(show=show_status, example="queen status\nqueen status --sync")
+def show_hives(found: Sequence[Glimpse]) -> None:
+    """Shows each hive: what waits for a person there, and who works on what."""
+    for each in found:
+        paragraph(f"{printable(each.name)}  {printable(each.root)}", bold=True)
+        if each.problem:
+            paragraph(printable(each.problem), "  ")
+            continue
+        for want in each.wants[:_SHOWN]:
+            paragraph(printable(want.text), "  ")
+        if len(each.wants) > _SHOWN:
+            paragraph(f"  … {len(each.wants) - _SHOWN} more")
+        at_work = [f"{who} has {issue_id}" for who, issue_id in each.at_work]
+        paragraph(printable(some(at_work, _SHOWN) or "nobody is at work"), "  ")
+        paragraph(f"issues: {summary(each.counts)}", "  ")
+    if not found:
+        paragraph("No hive is known: queen status in a repository notes it.")
+
+
+@command(
+    show=lambda found: show_status(found) if isinstance(found, work.Status) else show_hives(found),
+    example="queen status\nqueen status --sync\nqueen status --all",
+    opens_hive=False,
+)
 @click.option("--sync", is_flag=True, help="First ask the code host of pull requests")
-def status(hive: Hive, sync: bool) -> Status:
-    """Show who works on what, what is ready, and what was just done"""
-    tell_origin(hive, must_know=False)
-    return hive.status(sync=sync)
+@click.option("--all", "everywhere", is_flag=True, help="Of all hives that you have opened")
+def status(call: Invocation, sync: bool, everywhere: bool) -> Status | Sequence[Glimpse]:
+    """Show who works on what, what is ready, and what was just done
+
+    With --all, it shows what waits for you and who is at work in every hive in which you have run
+    queen status, watch or start on this machine. queen hive forget leaves one out.
+    """
+    if everywhere:
+        if call.json:
+            raise InvalidInput("--all is for people", hint="queen hive list --json")
+        from queenbee.library.hives import glimpses  # noqa: PLC0415 - start-up
+
+        return glimpses(droid=call.actor)
+    call.freshen("status")
+    tell_origin(call.hive, must_know=False)
+    return call.hive.status(sync=sync)

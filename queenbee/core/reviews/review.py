@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from typing import Self
 
+    from queenbee.core.reviews.pull_requests import PullRequest
+
 REVIEW = "review"
 """The field of an assignment that has it."""
 PERSON = "person"
@@ -76,16 +78,24 @@ class Review:
         """Whether its droid has something to do about it."""
         return self.asks not in ("", PERSON)
 
+    def is_of(self, seen: PullRequest) -> bool:
+        """Returns whether a pull request is of the branch that the record names: that may name any
+        number.
+        """
+        return seen.branch == self.branch and not seen.is_of_fork
+
     def copy(self) -> Review:
         """Returns another one that says the same."""
         found = Review.of(self.to_dict())
         assert found is not None
         return found
 
-    def to_dict(self) -> dict[str, object]:
-        """Returns the field of the record."""
-        told = list(self.told)[-_MOST_TOLD:]
-        return {**{name: getattr(self, name) for name in self.__slots__}, "told": told}
+    def to_dict(self, before: Review | None = None) -> dict[str, object]:
+        """Returns the field of the record; with what one `before` it says was told, too."""
+        told = [*dict.fromkeys((*(before.told if before is not None else ()), *self.told))]
+        rounds = max(self.rounds, before.rounds if before is not None else 0)
+        said = {name: getattr(self, name) for name in self.__slots__}
+        return {**said, "rounds": rounds, "told": told[-_MOST_TOLD:]}
 
     def __str__(self) -> str:
         return f"#{self.number}"

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from queenbee.checks.processes import ProcessResult
     from queenbee.core.command_lines import CommandLine
     from queenbee.git.hosts.repository import Repository
+    from queenbee.store.host_note import HostNote
 
 GRAPHQL = "graphql"
 _TIMEOUT_S = 60.0
@@ -43,6 +44,12 @@ class HostAway(Unreachable):
     """The code host does not answer, or answers no more for now; `until_s` says until when."""
 
     code = "host_away"
+
+
+def refuse_early(note: HostNote, now_ms: int, again: str) -> None:
+    """Raises `HostAway` while the host wants to be left alone; `again` is the command to repeat."""
+    if now_ms < note.until_ms:
+        raise HostAway(note.error, hint=f"{again}, later", until_s=note.until_ms / 1000)
 
 
 class NotLoggedIn(ExternalFailure):

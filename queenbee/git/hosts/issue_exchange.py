@@ -21,7 +21,7 @@ from queenbee.documents.issue_lists.listed import understood
 from queenbee.documents.issue_lists.sources import BY_NAME
 from queenbee.documents.issue_rows import RowImport
 from queenbee.errors import InvalidInput, QueenError
-from queenbee.git.hosts.client import Client, HostAway
+from queenbee.git.hosts.client import Client, refuse_early
 from queenbee.git.hosts.hosted_issues import HostedIssues, newest_ms
 from queenbee.git.hosts.repository import Repository
 from queenbee.git.run import line
@@ -180,10 +180,8 @@ class IssueExchange:
     @contextmanager
     def _asking(self, command: str) -> Iterator[HostedIssues]:
         """Refuses while the host wants to be left alone, and notes what goes wrong."""
-        note, now_ms = self._note, self._hive.now_ms()
-        if now_ms < note.until_ms:
-            until_s = note.until_ms / 1000
-            raise HostAway(note.error, hint=f"{command}, later", until_s=until_s)
+        note = self._note
+        refuse_early(note, self._hive.now_ms(), command)
         try:
             yield HostedIssues(Client(self._repository, again=command))
         except QueenError as error:
@@ -200,6 +198,7 @@ def exchange(hive: Hive, tell: Callable[[str], None]) -> None:
     if setting == "off":
         return
     try:
+        Consent.of(hive).require(of_setting(CLOSING, setting))
         issues = IssueExchange(hive)
         found = issues.pull()
         if found.rows:

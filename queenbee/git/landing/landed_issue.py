@@ -43,6 +43,7 @@ from queenbee.git.proposing.proposing import (
     upstream_of,
 )
 from queenbee.git.proposing.standing import keep_proposed, refuse_standing, stands_on
+from queenbee.git.proposing.template import template_at
 from queenbee.git.remote.terms import Terms
 from queenbee.git.upstream import look_for_news, pushing
 from queenbee.git.worktrees.preparing import seen_setup
@@ -500,15 +501,28 @@ class _IssueWork(Work):
             host_of(layout),
             commit,
             title=self.subject() or subject_of(layout.tree, commit),
-            body=body_of(issues, self.asked.reason),
+            body=body_of(issues, self.asked.reason, template_at(layout.tree, commit)),
             is_draft=layout.settings.land_draft,
         )
+        if proposing.review is None or proposing.review.number != made.number:
+            asked = layout.settings.land_reviewers, layout.settings.land_labels
+            for wrong in host_of(layout).ask_review(made.number, *asked):
+                self.tell(wrong)
         texts = {"url": made.url, "branch": proposing.branch, "target": landing.target}
         self.review = Review(made.number, head=commit, **texts)
         if proposing.review is not None:  # Also of one that was closed.
             self.review.rounds, self.review.told = proposing.review.rounds, proposing.review.told
         for each in issues:
             self.hive.assignments.put_in_review(each, self.review)
+            self._name_in_row(each, self.review)
+
+    def _name_in_row(self, issue_id: str, review: Review) -> None:
+        from queenbee.workflows.beads import name_pull_request  # noqa: PLC0415 - start-up
+
+        try:
+            name_pull_request(self.hive, issue_id, review.url, review.number)
+        except QueenError as error:  # It is proposed all the same.
+            self.tell(f"the row of {issue_id} does not name {review}: {error.message}")
 
     def _complete(self, landing: Landing, issue_id: str | None) -> None:
         assert landing.commit is not None
@@ -541,8 +555,8 @@ class _IssueWork(Work):
             self.tell(why)
 
     def _tell_others(self, landing: Landing, short: str, issue_id: str | None) -> list[str]:
-        """Sends one message to each droid that has a lease on a file that changed, or unmerged work
-        in it.
+        """Sends one message to each droid that has a lease on a file that changed, unmerged work in
+        it, or an issue about files everywhere.
         """
         said = self.hive.layout.settings
         changed = [
@@ -550,21 +564,8 @@ class _IssueWork(Work):
             for each in landing.changed
             if not everybody_appends_to(each, said.land_join, said.land_union)
         ]
-        # Git would not have moved the main worktree over changes of these files.
-        seen = touched.by_others(self.hive, changed, budget_s=_LOOK_S, but_main=True)
-        working = {
-            (each.path, each.droid)
-            for each in seen.touches
-            if each.droid is not None and each.droid != self.hive.actor
-        }
-        working |= {
-            (path, lease.droid)
-            for path, leases in self.hive.reservations.covering(changed).items()
-            for lease in leases
-            if lease.droid != self.hive.actor
-        }
         files: dict[str, list[str]] = {}
-        for path, droid in sorted(working):
+        for path, droid in sorted(self._concerned(changed)):
             files.setdefault(droid, []).append(path)
         if not files:
             return []
@@ -581,6 +582,19 @@ class _IssueWork(Work):
                 }
                 stage(tx, self.hive.actor, [droid], fields)
         return sorted(files)
+
+    def _concerned(self, changed: Sequence[str]) -> set[tuple[str, str]]:
+        """Returns the files whose change concerns another droid, each with that."""
+        actor = self.hive.actor
+        # Git would not have moved the main worktree over changes of these files.
+        seen = touched.by_others(self.hive, changed, budget_s=_LOOK_S, but_main=True)
+        concerned = {(each.path, each.droid) for each in seen.touches if each.droid is not None}
+        for path, leases in self.hive.reservations.covering(changed).items():
+            concerned |= {(path, lease.droid) for lease in leases}
+        for each in self.hive.issues.at_work(without=actor):
+            if each.issue.is_across:
+                concerned |= {(path, str(each.holder)) for path in changed}
+        return {(path, droid) for path, droid in concerned if droid != actor}
 
 
 def _commit_in(reason: str) -> str:

@@ -112,6 +112,8 @@ class Rules:
     """How many branches may land in one step."""
     jobs: int = 1
     """How many of them may be checked side by side after a failure."""
+    rechecks: bool = True
+    """Whether the check runs again on files that it has just passed on."""
     records: bool = False
     """Whether the commit that lands carries the records of the hive."""
     signs: bool = False
@@ -142,6 +144,7 @@ class Rules:
             strategy=PROPOSED if said.land_by == "pr" else said.land_strategy,
             batch=said.land_batch,
             jobs=said.land_jobs,
+            rechecks=said.land_recheck,
             records=carries_records(store.layout),
             signs=own.get("commit.gpgsign", "no").lower() in ("", "true", "yes", "on", "1"),
             messages=Messages.of(said, tree),

@@ -5,12 +5,13 @@ others, with their content from the first time, each once. ADR 0050.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from queenbee.core.names import PERSON
 from queenbee.core.reviews import pull_requests as states
 from queenbee.core.reviews import review as reviews
-from queenbee.core.text import mentioned, printable
+from queenbee.core.text import mentioned, printable, suggested
 from queenbee.services.messages import BY_HIVE, stage
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ _CLOSED = "closed:"
 _WAYS = {
     states.CONFLICT: "queen land merges the target, and leaves you what conflicts",
     states.FAILING: "mend it, then queen land -m TEXT",
-    states.CHANGES: "answer it with a change, then queen land -m TEXT",
+    states.CHANGES: "answer it with a change, then queen land -m TEXT; or in words, in its thread",
     states.BEHIND: "queen land merges the target, checks and pushes",
     states.FOREIGN: "merge what was pushed there, then queen land",
     states.PARTLY: "queen land proposes the rest",
@@ -63,7 +64,9 @@ class Feedback:
         return cls(review, state, "\n\n".join(text for _, text in parts)[:_MOST_CHARS])
 
     def tell(self, hive: Hive, issues: Sequence[str]) -> None:
-        """Sends it to the droids that have these issues, or to the person."""
+        """Sends it to the droids that have these issues, or to the person, and notes that in the
+        same step: of several processes that ask the host, one tells.
+        """
         what = f"{self.review} {states.STATES[self.state]}"
         for issue_id in issues:
             held = hive.assignments.active(issue_id)
@@ -79,8 +82,9 @@ class Feedback:
                 "importance": "urgent",
                 BY_HIVE: True,
             }
-            with hive.transaction() as tx:
-                stage(tx, PERSON, [PERSON if is_for_person else held.droid], fields)
+            to = [PERSON if is_for_person else held.droid]
+            send = partial(stage, sender=PERSON, recipients=to, fields=fields)
+            hive.assignments.put_in_review(issue_id, self.review, also=send)
 
 
 def _parts(host: Host, seen: PullRequest, state: str) -> Iterator[tuple[str, str]]:
@@ -99,12 +103,18 @@ def _parts(host: Host, seen: PullRequest, state: str) -> Iterator[tuple[str, str
                 yield remark.id, _remark(remark)
     elif state == states.CLOSED:
         said = [_remark(each) for each in seen.comments if each.counts]
-        yield f"{_CLOSED}{seen.number}:{seen.head}", "\n\n".join(said) or "No reason was given."
+        yield closed_key(seen), "\n\n".join(said) or "No reason was given."
     else:
         yield f"{state}:{seen.head}", f"It {states.STATES[state]}."
+
+
+def closed_key(seen: PullRequest) -> str:
+    """Returns the key by which its droid is told once that it was closed."""
+    return f"{_CLOSED}{seen.number}:{seen.head}"
 
 
 def _remark(said: Remark) -> str:
     where = f" at {mentioned(said.path, 200)}:{said.line}" if said.path else ""
     body = "\n".join(f"> {printable(line)}" for line in said.body[:_REMARK_CHARS].splitlines())
-    return f"{mentioned(said.by, 80)}{where}:\n{body}"
+    way = suggested("queen review reply", said.thread, "TEXT") if said.thread else ""
+    return f"{mentioned(said.by, 80)}{where}:\n{body}" + (f"\nto answer: {way}" if way else "")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from queenbee.core.command_lines import no_dash
 from queenbee.core.reviews import pull_requests as states
 from queenbee.errors import NotFound, QueenError
-from queenbee.git.hosts.client import HostAway
+from queenbee.git.hosts.client import refuse_early
 from queenbee.git.proposing.feedback import Feedback
 from queenbee.git.proposing.proposing import PROPOSES, host_of, upstream_of
 from queenbee.git.proposing.pushed import Pushed
@@ -23,7 +23,7 @@ from queenbee.git.run import network, user_git
 from queenbee.store.host_note import HostNote
 from queenbee.store.trust import Proposal, Trust, target_proposal
 from queenbee.workflows.complete_hive import Hive
-from queenbee.workflows.completing import end
+from queenbee.workflows.completing import end_merged
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -59,8 +59,8 @@ def follow(
         return
     note, now_ms = HostNote(hive.layout), hive.now_ms()
     is_fresh = 0 <= now_ms - note.asked_ms < _EVERY_MS or now_ms < note.until_ms
-    if sure and now_ms < note.until_ms:
-        raise HostAway(note.error, hint="queen land, later", until_s=note.until_ms / 1000)
+    if sure:
+        refuse_early(note, now_ms, "queen land")
     if is_fresh and not (sure and note.error):
         return
     try:
@@ -104,7 +104,8 @@ class _Followed:
         known, numbers = self.note.states, [*map(str, by_number)]
         self.note.states = {each: known[each] for each in numbers if each in known}
         for number, issues in sorted(by_number.items()):
-            review, seen = reviews[issues[0]], answer.by_number.get(number)
+            seen = answer.by_number.get(number)
+            review = self._as_pushed(reviews[issues[0]], seen)
             state = self._state(review, seen)
             if state != states.UNKNOWN:
                 self.note.states[str(number)] = {"state": state, "at_ms": self.hive.now_ms()}
@@ -116,10 +117,20 @@ class _Followed:
                 self._merge(seen)
         self.note.note()
 
+    def _as_pushed(self, review: Review, seen: PullRequest | None) -> Review:
+        """Returns what the record is about to say, if the host has a later push from here: the
+        landing that made it has still to note it.
+        """
+        pushed = Pushed(self.upstream.tree, review.branch).commits
+        later = pushed[pushed.index(review.head) + 1 :] if review.head in pushed else []
+        if seen is None or seen.head not in later:
+            return review
+        now = review.copy()
+        now.head = seen.head
+        return now
+
     def _state(self, review: Review, seen: PullRequest | None) -> str:
-        # A record may name any number: only a pull request of our branch says anything of it.
-        is_ours = seen is not None and seen.branch == review.branch and not seen.is_of_fork
-        seen = seen if is_ours else None
+        seen = seen if seen is not None and review.is_of(seen) else None
         commit = seen.merge_commit if seen is not None else ""
         asked = ("merge-base", "--is-ancestor", no_dash(commit), no_dash(self.upstream.ref))
         is_in = bool(commit) and user_git(*asked, cwd=self.upstream.tree)[0] == 0
@@ -133,12 +144,9 @@ class _Followed:
             if held is None or held.review is None or held.review.number != review.number:
                 continue  # Somebody else has done it meanwhile.
             with suppress(NotFound):
-                end(
-                    self.hive,
-                    issue_id,
-                    f"merged as {commit[:_SHORT]} ({review.url or review})",
-                    landed=commit,
-                )
+                reason = f"merged as {commit[:_SHORT]} ({review.url or review})"
+                for wrong in end_merged(self.hive, issue_id, reason, commit):
+                    self.tell(wrong)
                 self.tell(f"{issue_id} has landed: {review} is merged as {commit[:_SHORT]}")
         note_merged(self.hive.layout, review, commit)
         self._remove_branch(review)
@@ -169,10 +177,11 @@ class _Followed:
             now.asks = ""  # What it was told of is mended, or was taken back.
         else:
             feedback = Feedback.of(self.hive, self.host, now, seen, state)
-            if feedback is None:
+            if feedback is not None:
+                feedback.tell(self.hive, issues)
                 return
-            feedback.tell(self.hive, issues)
-            now = feedback.review
+            if state != states.CHANGES:  # That stays until its reviewer looks again.
+                now.asks = now.asks or state
         for each in issues:
             self.hive.assignments.put_in_review(each, now)
 

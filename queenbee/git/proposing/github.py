@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from queenbee.core.reviews.pull_requests import FAILED, PASSED, PENDING, Check, PullRequest, Remark
-from queenbee.core.text import quotation
+from queenbee.core.text import mentioned, quotation
+from queenbee.errors import QueenError
 from queenbee.git.hosts.client import GRAPHQL, Client, HostRefuses
 from queenbee.git.proposing.host import Answer
 
@@ -50,6 +51,16 @@ mutation($input: CreatePullRequestInput!) {
   createPullRequest(input: $input) { pullRequest { number id url state headRefName headRefOid } }
 }
 """
+_REPLY = """
+mutation($input: AddPullRequestReviewThreadReplyInput!) {
+  addPullRequestReviewThreadReply(input: $input) { comment { id } }
+}
+"""
+_CLOSE = """
+mutation($input: ClosePullRequestInput!) {
+  closePullRequest(input: $input) { pullRequest { number } }
+}
+"""
 _BRIEF = "number id state url headRefName headRefOid baseRefName isCrossRepository"
 _FEW = "states: [OPEN], first: 10"
 _LAST = "states: [OPEN, MERGED], last: 10"
@@ -87,7 +98,7 @@ class GitHub:
         """See `Host`."""
         said: dict[str, object] = {"repositoryId": known.repository_id, "baseRefName": base}
         said |= {"headRefName": branch, "title": title, "body": body, "draft": is_draft}
-        data, errors = self._ask({"query": _CREATE, "variables": {"input": said}})
+        data, errors = self._change(_CREATE, said)
         made = data.get("createPullRequest")
         request = _read(made.get("pullRequest")) if isinstance(made, dict) else None
         if request is None:
@@ -97,13 +108,38 @@ class GitHub:
             )
         return request
 
+    def ask_review(self, number: int, reviewers: Sequence[str], labels: Sequence[str]) -> list[str]:
+        """See `Host`. By REST, which takes names; one for each, as an unknown one fails it all."""
+        asked: list[tuple[str, str, str]] = []
+        for each in reviewers:
+            _, slash, name = each.rpartition("/")
+            what = "team_reviewers" if slash else "reviewers"
+            asked.append((f"pulls/{number:d}/requested_reviewers", what, name))
+        asked += [(f"issues/{number:d}/labels", "labels", each) for each in labels]
+        wrong = []
+        for path, what, name in asked:
+            try:
+                where = f"repos/{self.repository.slug}/{path}"
+                self._client.ask(where, method="POST", body={what: [name]})
+            except QueenError as error:
+                wrong.append(f"#{number} goes without {mentioned(name)}: {error.message}")
+        return wrong
+
+    def reply(self, seen: PullRequest, thread: str, text: str) -> None:
+        """See `Host`."""
+        self._must(_REPLY, {"pullRequestReviewThreadId": thread, "body": text}, seen, "answer in")
+
+    def close(self, seen: PullRequest) -> None:
+        """See `Host`."""
+        self._must(_CLOSE, {"pullRequestId": seen.id}, seen, "close")
+
     def merge(self, seen: PullRequest, method: str) -> None:
         """See `Host`."""
         said = {"pullRequestId": seen.id, "expectedHeadOid": seen.head}
         ways = ((_MERGE, {**said, "mergeMethod": method.upper()}), (_ENQUEUE, said))
         words = []
         for query, given in ways:
-            data, errors = self._ask({"query": query, "variables": {"input": given}})
+            data, errors = self._change(query, given)
             if any(isinstance(each, dict) for each in data.values()):
                 return
             words.append(_words(errors))
@@ -132,6 +168,16 @@ class GitHub:
         data, errors = self._ask({"query": query, "variables": variables})
         found = data.get("repository")
         return found if isinstance(found, dict) else None, errors
+
+    def _must(self, query: str, given: Mapping[str, object], seen: PullRequest, verb: str) -> None:
+        """Makes a change of a pull request. Raises `HostRefuses` if the host does not."""
+        data, errors = self._change(query, given)
+        if not any(isinstance(each, dict) for each in data.values()):
+            words = f"{self.repository} does not {verb} #{seen.number}: {_words(errors)}"
+            raise HostRefuses(words, hint=seen.url)
+
+    def _change(self, query: str, given: Mapping[str, object]) -> tuple[dict[str, Any], list[Any]]:
+        return self._ask({"query": query, "variables": {"input": given}})
 
     def _ask(self, request: Mapping[str, object]) -> tuple[dict[str, Any], list[Any]]:
         """Returns the data and the errors of an answer, of which both may be there."""

@@ -36,6 +36,15 @@ class Host(Protocol):
     ) -> PullRequest:
         """Opens a pull request for a branch that was pushed."""
 
+    def ask_review(self, number: int, reviewers: Sequence[str], labels: Sequence[str]) -> list[str]:
+        """Asks people for their review of one, and gives it labels; returns what went wrong."""
+
+    def reply(self, seen: PullRequest, thread: str, text: str) -> None:
+        """Answers in a thread of one."""
+
+    def close(self, seen: PullRequest) -> None:
+        """Closes one that is open, and does not merge it."""
+
     def merge(self, seen: PullRequest, method: str) -> None:
         """Merges one that could be merged, if it still proposes what was seen; or puts it into the
         merge queue, where there is one.

@@ -139,11 +139,12 @@ class Proposing:
         return host.open(answer, branch=self.branch, base=base, **made)  # type: ignore[arg-type]
 
 
-def body_of(issues: Sequence[str], reason: str | None) -> str:
-    """Returns what a pull request says. It names its issues on lines that `queen` knows again, and
-    nothing that closes an issue of the host.
+def body_of(issues: Sequence[str], reason: str | None, template: str = "") -> str:
+    """Returns what a pull request says: why, the repository's template, and its issues on lines
+    that `queen` knows again. Of us it has nothing that closes an issue of the host.
     """
-    said = [(reason or "").strip()[:_MOST_REASON], "\n".join(f"Queen-Issue: {x}" for x in issues)]
+    named_issues = "\n".join(f"Queen-Issue: {x}" for x in issues)
+    said = [(reason or "").strip()[:_MOST_REASON], template.strip(), named_issues]
     return "\n\n".join(filter(None, said)) + "\n"
 
 

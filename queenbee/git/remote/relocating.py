@@ -13,18 +13,26 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
 from queenbee.core.text import named, shell_quoted, suggested
-from queenbee.errors import Conflict, ExternalFailure, NotFound
+from queenbee.errors import (
+    Conflict,
+    ExternalFailure,
+    InvalidInput,
+    NotFound,
+    QueenError,
+)
 from queenbee.git.remote.syncing import Synced, sync
-from queenbee.git.run import git, line, without_programs
+from queenbee.git.run import git, line, names_in, without_programs
 from queenbee.git.unfinished import open_operations
+from queenbee.git.upstream import pushing
 from queenbee.services.diagnosis import Diagnosis
 from queenbee.store import safe_open
 from queenbee.store.settings import FILE_NAME
 from queenbee.store.settings_file.changing_text import with_values
+from queenbee.store.trust import Trust
 from queenbee.store.whole_files import read_own, write_document
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from queenbee.services.hive import Services
 
@@ -35,6 +43,7 @@ _RULES = b"""\
 """
 _TRACKER = b"/issues.jsonl\n"
 """The ledger of issues has its rows: the file is made of that, where no other program owns it."""
+_AGAIN = "queen sync setup, and the commit that it prints"
 _CHANGED = (".gitignore", FILE_NAME)
 _OURS = re.compile(r"(?:archive/)?queen_[^/]+\.jsonl")
 
@@ -79,6 +88,26 @@ def set_up(hive: Services) -> Moved:
     return moved
 
 
+def settle(hive: Services, tell: Callable[[str], None]) -> None:
+    """Moves the ledgers where work lands by pull request and they are still with the code: a host
+    has no union merge, so two pull requests that append to one would conflict. Tells the command
+    for what is left to do. Pushes only where somebody here has agreed to that.
+    """
+    said = hive.layout.settings
+    if said.land_by != "pr" or said.sync_ledgers == "branch":
+        return
+    why = "nobody here has agreed to push"
+    if not Trust(hive.layout).unseen(pushing(hive.layout)):
+        try:
+            moved = set_up(hive)
+        except QueenError as error:
+            why = error.message
+        else:
+            tell(f"the records have a branch of their own now; next: {moved.commit}")
+            return
+    tell(f"pull requests want the records on a branch of their own ({why}): queen sync setup")
+
+
 def undo(hive: Services) -> Moved:
     """Moves them back: to the index of the main worktree, for the user to commit. Raises `Conflict`
     if something else is staged.
@@ -104,11 +133,27 @@ def tracked_still(hive: Services) -> list[Diagnosis]:
         with suppress(ExternalFailure):  # Outside git.
             found = _tracked(hive)
     text = "git tracks this ledger with the code, too: git pull is refused while it changes"
-    hint = "queen sync setup, and the commit that it prints"
     return [
-        Diagnosis("tracked", os.path.join(hive.layout.root, name), text, hint=hint)
+        Diagnosis("tracked", os.path.join(hive.layout.root, name), text, hint=_AGAIN)
         for name in found
     ]
+
+
+def refuse_tracked(hive: Services, tree: str, changed: Iterable[str]) -> None:
+    """Raises `InvalidInput` if git's next commit has files of the hive, and ledgers that only the
+    branch of the remote is to have: one of `-- .beads`, or after `git add --force`.
+    """
+    beads = os.path.basename(hive.layout.beads_dir)
+    if any(path.startswith(f"{beads}/") for path in changed):
+        # The index is that of the calling hook.
+        found = _moved_in(hive, git("ls-files", "-z", "--", beads, cwd=tree))
+        if found:
+            raise InvalidInput(
+                "git would track ledgers that only the branch of the remote is to have: "
+                f"{named(found)}",
+                hint=_AGAIN,
+                files=found,
+            )
 
 
 def _heal(hive: Services) -> None:
@@ -128,9 +173,14 @@ def _files(beads: str) -> list[str]:
 
 def _tracked(hive: Services) -> list[str]:
     beads = os.path.basename(hive.layout.beads_dir)
-    said = _git(hive, "ls-files", "-z", "--", beads).decode(errors="surrogateescape")
-    names = dict.fromkeys(name for name in said.split("\0") if name)  # Unmerged: once each.
-    return [name for name in names if _is_moved(hive, name.removeprefix(f"{beads}/"))]
+    return _moved_in(hive, _git(hive, "ls-files", "-z", "--", beads))
+
+
+def _moved_in(hive: Services, listed: bytes) -> list[str]:
+    """Returns those of listed files of the hive that are moved."""
+    names = dict.fromkeys(names_in(listed))  # Unmerged: once each.
+    begin = os.path.basename(hive.layout.beads_dir) + "/"
+    return [name for name in names if _is_moved(hive, name.removeprefix(begin))]
 
 
 def _staged(hive: Services) -> bool:

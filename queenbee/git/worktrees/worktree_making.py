@@ -155,7 +155,10 @@ class _Making:
             path = own
         elif path is None:
             parent, repository = os.path.split(top)
-            path = os.path.join(parent, f"{repository.removesuffix('.git')}-{name}")
+            # Around a bare `.git` or `.bare`, worktrees stand beside each other.
+            is_hidden = here.main_tree is None and repository.startswith(".")
+            begin = "" if is_hidden else f"{repository.removesuffix('.git')}-"
+            path = os.path.join(parent, begin + name)
         else:
             path = os.path.join(hive.cwd, path)
         parent, folder = os.path.split(os.path.normpath(path))

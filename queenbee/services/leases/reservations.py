@@ -39,6 +39,9 @@ if TYPE_CHECKING:
     from queenbee.services.writing.transaction import Transaction
     from queenbee.store.giving_up import Event
 
+_ORIGIN = ("session", "worktree", "branch", "tree_id")
+"""What a lease says about where it was asked for."""
+
 
 class PathStatus:
     """Whether a path is `free`, `mine` or `held` for the actor, and by which leases; or `stale`
@@ -323,6 +326,27 @@ class Reservations:
         """Leases all of the patterns to the actor in a transaction. Raises `Held`."""
         asker = self._asker(exclusive=True, alone=True, session=None)
         return self._stage(tx, self._request(asker, patterns, None, issue_id, None))
+
+    def stage_again(self, tx: Transaction, ended: Reservation) -> Reservation:
+        """Leases in a transaction what has ended as it was, until the same time. Raises `Held`."""
+        from queenbee.services.leases.granting import Request  # noqa: PLC0415 - start-up
+
+        asker = leases.Asker(
+            ended.droid,
+            exclusive=ended.exclusive,
+            tree_id=ended.tree_id,
+            session=ended.session,
+        )
+        origin = {name: ended.get(name) for name in _ORIGIN if ended.get(name)}
+        request = Request(
+            asker,
+            {ended.pattern: ended.pattern},
+            ttl_s=max(1, (ended.expires_ms - tx.now_ms) // 1000),
+            issue_id=ended.issue_id or "",
+            reason=ended.reason,
+            origin={**origin, **self.store.grant_marks},
+        )
+        return self._stage(tx, request)[0]
 
     def stage_release(
         self, tx: Transaction, lease_ids: Sequence[str], *, by: str, reason: str

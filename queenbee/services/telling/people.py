@@ -13,13 +13,16 @@ from queenbee.core.names import PERSON
 from queenbee.core.text import mentioned, one_line, quotation
 from queenbee.core.timestamps import format_duration, instant_ms
 from queenbee.services.telling.news import MOST_UNREAD, wants_answer
+from queenbee.services.waiting.landing_record import failed_landings
 from queenbee.services.waiting.landing_turn import landers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from queenbee.core.beads import Issue
     from queenbee.core.records import Message
     from queenbee.services.hive import Services
+    from queenbee.services.waiting.landing_record import FailedLanding
 
 STUCK_S = 600
 """A landing takes as long as its check. One that has not moved for so long needs a look."""
@@ -32,7 +35,9 @@ class Want:
     """One thing that wants a person."""
 
     kind: str
-    """`message`, `answer`, `waits`, `landing`, `quiet`, `gate`, `trust`, or `more`."""
+    """`message`, `answer`, `decision`, `waits`, `landing`, `failed`, `quiet`, `gate`, `trust`, or
+    `more`.
+    """
     again: str
     """The same for the same thing, and another one if it happens again."""
     text: str
@@ -58,8 +63,11 @@ def wants(hive: Services) -> Iterator[Want]:
     for person in people:
         for message in hive.messages.inbox(unread=True, droid=person, limit=MOST_UNREAD):
             yield of_message(message)
+    yield from map(of_decision, hive.issues.for_a_person())
     yield from _waiters(hive, people)
     yield from _landings(hive)
+    held = {each.issue_id: each.droid for each in hive.assignments.find()}
+    yield from map(of_failed, failed_landings(hive.layout, held) if held else ())
     yield from _quiet(hive, people)
 
 
@@ -71,6 +79,20 @@ def of_message(message: Message) -> Want:
     text = f"{_name(message.from_)} {what}{about}: {quotation(message.subject, _TEXT_CHARS)}"
     kind = "answer" if asks else "message"
     return Want(kind, message.id, text, droid=message.from_, about=message.id)
+
+
+def of_decision(issue: Issue) -> Want:
+    """Returns what an issue that a person is to decide wants."""
+    text = f"{_name(issue.id)} needs a decision: {quotation(issue.title, _TEXT_CHARS)}"
+    return Want("decision", issue.id, text, about=issue.id)
+
+
+def of_failed(landing: FailedLanding) -> Want:
+    """Returns what a landing that failed wants."""
+    what = ", ".join(map(_name, landing.issues))
+    said = f": {quotation(landing.said, _TEXT_CHARS)}" if landing.said else ""
+    text = f"{_name(landing.droid)} could not land {what}{said}"
+    return Want("failed", landing.token, text, droid=landing.droid, about=landing.issues[0])
 
 
 def _waiters(hive: Services, people: list[str]) -> Iterator[Want]:

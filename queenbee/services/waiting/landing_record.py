@@ -12,6 +12,7 @@ import os
 import signal
 import time
 from contextlib import suppress
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from queenbee.core.text import last_said
@@ -21,6 +22,8 @@ from queenbee.store.droids.liveness import has_open
 from queenbee.store.droids.told import LANDING_RECORD
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from queenbee.core.fold import Fields
     from queenbee.store.layout import Layout
 
@@ -151,6 +154,42 @@ def issues_landing(layout: Layout, droid: str) -> list[str]:
     record = LandingRecord(layout.git_dir)
     is_its_own = record.read().get("droid") == droid and record.is_under_way
     return record.issues if is_its_own else []
+
+
+@dataclass(frozen=True, slots=True)
+class FailedLanding:
+    """A landing that has ended, and landed nothing."""
+
+    droid: str
+    issues: Sequence[str]
+    tree: str
+    """The worktree."""
+    said: str
+    """The last line that it printed."""
+    token: str
+    """Another one if it fails again."""
+
+    def to_dict(self) -> dict[str, object]:
+        """Returns the parts as plain values."""
+        return asdict(self)
+
+
+def failed_landings(layout: Layout, held: Mapping[str, str]) -> list[FailedLanding]:
+    """Returns the last landing of each worktree that failed or was killed, if its droid still has
+    one of the issues: `held` has the droid of each.
+    """
+    from queenbee.store.git_files.worktrees import worktrees  # noqa: PLC0415 - start-up
+
+    found = []
+    for each in worktrees(layout):
+        record = LandingRecord(each.git_dir)
+        said = record.read()
+        droid, issues = str(said.get("droid")), record.issues
+        ended = said and said.get("status") != 0 and not said.get("landed")
+        if ended and not record.is_under_way and any(held.get(one) == droid for one in issues):
+            token = f"{said.get('head')}:{said.get('pid')}"
+            found.append(FailedLanding(droid, issues, each.path, record.last_line(), token))
+    return found
 
 
 def _end_of(path: str) -> bytes:

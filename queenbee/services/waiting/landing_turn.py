@@ -55,7 +55,7 @@ class Lander:
     state: str
     """`landing`, `waiting`, or `resolving`."""
     doing: str = ""
-    """The last line that the landing has printed."""
+    """The last line that the landing has printed, or for whom it stands back."""
     check_s: float | None = None
     """How long the last check took that passed on this branch, in seconds; None if none did."""
 
@@ -71,8 +71,10 @@ def landers(store: Store) -> list[Lander]:
         found += [_lander(fields, "resolving") for fields in landing_steps.conflicts(folder)]
         check_s = _check_s(folder)
         for number, (_, fields) in enumerate(waiting_line.live(folder)):
-            lander = _lander(fields, "waiting" if number else "landing")
-            found.append(replace(lander, doing=_doing(store, fields), check_s=check_s))
+            back = str(fields.get("back") or "")
+            lander = _lander(fields, "waiting" if number or back else "landing")
+            doing = back or _doing(store, fields)
+            found.append(replace(lander, doing=doing, check_s=check_s))
     return found
 
 
@@ -145,8 +147,8 @@ class LandingTurn:
         """Returns the droid to let go first, although the turn has come; None if there is none."""
         self.entered: Callable[[], None] = lambda: None
         """Is called once it stands in the line."""
-        self._stands_back = False
-        """Whether it has left the line for somebody."""
+        self._back: waiting_line.Entry | None = None
+        """What shows that it has left the line for somebody, while it has."""
         self._store = store
         self._target = target
         self._wait_s = wait_s
@@ -204,8 +206,9 @@ class LandingTurn:
 
     def __exit__(self, *error: object) -> None:
         self._ended.set()
-        if self._entry is not None:
-            self._entry.leave()
+        for each in (self._entry, self._back):
+            if each is not None:
+                each.leave()
 
     def _fields(self) -> dict[str, object]:
         return {
@@ -254,10 +257,11 @@ class LandingTurn:
     def _ahead(self) -> tuple[str, str] | None:
         """Returns who has to be waited for and what it does, or None if it is the actor's turn."""
         assert self._entry is not None
-        if self._stands_back:
+        if self._back is not None:
             if (first := self.lets_go_first()) is not None:
                 return first, _RESOLVES
-            self._stands_back, self.is_next = False, True  # Behind whoever lands by now.
+            self._back.leave()
+            self._back, self.is_next = None, True  # Behind whoever lands by now.
             self._enter()
         if self._entry.is_lost:  # Stopped while it waited.
             self._entry.leave()
@@ -277,8 +281,9 @@ class LandingTurn:
         first = self.lets_go_first()
         if first is None or self._entry is None:
             return None
+        fields = {**self._fields(), "back": f"waiting for {first}, who {_RESOLVES}"}
         self._entry.leave()
-        self._stands_back = True
+        self._back = waiting_line.enter(f"{self.folder}.back", fields, self._store.now_ms())
         return first, _RESOLVES
 
     def _is_stalled(self, name: str) -> bool:

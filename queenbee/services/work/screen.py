@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from queenbee.core.readiness import Standing
     from queenbee.core.records import Assignment, Message
     from queenbee.services.hive import Services
+    from queenbee.services.waiting.landing_record import FailedLanding
     from queenbee.services.waiting.landing_turn import Lander
     from queenbee.services.work.relief import Keeper
     from queenbee.store.trust import Proposal
@@ -123,6 +124,20 @@ class Status:
         return sorted(unread, key=lambda each: each.ack_by is None)
 
     @cached_property
+    def decisions(self) -> list[Issue]:
+        """The open issues that a person is to decide."""
+        return self._hive.issues.for_a_person()
+
+    @cached_property
+    def failed_landings(self) -> list[FailedLanding]:
+        """The last landings of those who have issues that failed."""
+        from queenbee.services.waiting.landing_record import failed_landings  # noqa: PLC0415 - start-up
+
+        members = self._members()
+        held = {one.issue_id: each.droid for each in members for one in each.assignments}
+        return failed_landings(self._hive.layout, held) if held else []
+
+    @cached_property
     def check_changes(self) -> list[Message]:
         """What the person has not read yet of changes of the check."""
         return [each for each in self.for_a_person if CHECK_FILES in each.fields]
@@ -133,6 +148,8 @@ class Status:
         assert self.open is not None
         assert self.check_changes is not None
         assert self.for_a_person is not None
+        assert self.decisions is not None
+        assert self.failed_landings is not None
         assert self.unseen_commands is not None
         assert self.waits_to_land is not None
         assert self.given_back is not None
@@ -162,6 +179,8 @@ class Status:
             "idle": self.idle,
             "queue": [each.to_dict() for each in self.queue],
             "for_a_person": [each.to_dict() for each in self.for_a_person],
+            "decisions": [each.to_dict() for each in self.decisions],
+            "failed_landings": [each.to_dict() for each in self.failed_landings],
             "check_changes": [each.to_dict() for each in self.check_changes],
             "landing": [each.to_dict() for each in self.landing],
             "started": [each.to_dict() for each in self.started],

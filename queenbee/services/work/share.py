@@ -24,7 +24,7 @@ _HERE_MS = 5 * 60_000
 def offered_share(hive: Services, issue: Issue, subjects: Subjects, *, again: bool) -> list[Issue]:
     """Returns the issues that are held for the actor now, to be done with this one: those that wait
     for nothing else, and those about the same as it if nobody waits for these. With `again`, what
-    was offered before.
+    was offered before. What is about files everywhere is done alone.
 
     It is an equal share of what is ready, so that it gets smaller towards the end.
     """
@@ -43,6 +43,8 @@ def offered_share(hive: Services, issue: Issue, subjects: Subjects, *, again: bo
     for each in open_[:_LOOKED_AT]:
         key = each.issue.id
         if held.get(key, actor) != actor or (team is not None and not team.may_take(each.issue)):
+            continue
+        if issue.is_across or each.issue.is_across:
             continue
         if each.follows({issue.id, *behind}):
             # What others wait for as well is to land soon.

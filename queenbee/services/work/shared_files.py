@@ -92,9 +92,10 @@ class Subjects:
 
 def to_take(hive: Services, actor: str, *, free_only: bool = False) -> Iterator[Issue]:
     """Yields the open issues that an actor could take, in the order in which `queen next` takes
-    them: those whose files others have reserved, are in, or have changed, or that are landing, come
-    later; those that the actor has just made possible, or whose files were those of its last
-    issues, come first. With `free_only`, without those that it has.
+    them: those whose files others have reserved, are in, or have changed, that are landing, or that
+    are about files everywhere while others are at work, come later; those that the actor has just
+    made possible, or whose files were those of its last issues, come first. With `free_only`,
+    without those that it has.
     """
     others = hive.issues.at_work(without=actor)
     landing = hive.issues.some(issues_landing(hive.layout, actor))
@@ -115,7 +116,7 @@ def to_take(hive: Services, actor: str, *, free_only: bool = False) -> Iterator[
         held = {path for path, one in zip(paths, checked, strict=True) if one.status == "held"}
         return (
             {key for key, files in named.items() if files & held},
-            {key for key, files in about.items() if files & busy},
+            {each.id for each in issues if at_work and (each.is_across or about[each.id] & busy)},
             {each.id for each in issues if known.has(each, about.get(each.id, set()))},
         )
 

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
         def granted(self, lines: Sequence[bytes]) -> None: ...
         def committed(self, kinds: Sequence[str]) -> None: ...
         def wrote(self) -> None: ...
+        def note_step(self, tx: Transaction) -> None: ...
 
 
 class Transaction:
@@ -55,7 +56,8 @@ class Transaction:
         self._mutex = mutex
         self.lines: dict[str, list[bytes]] = {}
         """By kind, what it writes at the end of the block; nothing if it is not entered."""
-        self._rows: list[Edit] = []
+        self.edits: list[Edit] = []
+        """The changes of issues' rows that it writes."""
         self._keeps: Keeps = "edits"
         self._long: list[str] = []
         self._write: Write | None = None
@@ -91,7 +93,7 @@ class Transaction:
         edit = Edit(row, was)
         # What others made too large for the file can be changed and deleted in the ledger.
         codec.encode(row if was is None or codec.fits(was) else edit.changes)
-        self._rows.append(edit)
+        self.edits.append(edit)
 
     def keep_issues(self, which: Keeps) -> None:
         """Takes into the ledger what other programs changed in the tracker's file since; with
@@ -144,7 +146,7 @@ class Transaction:
 
     def _record(self, write: Write) -> None:
         giving_up.refuse()
-        rows = self._store.issue_lines(self._rows, self._keeps)
+        rows = self._store.issue_lines(self.edits, self._keeps)
         if rows:
             self.lines.setdefault(ISSUES, []).extend(rows)
         write.record(self.lines)
@@ -165,5 +167,6 @@ class Transaction:
             self._store.committed(list(self.lines))
             if any(self.lines.values()):
                 self._store.wrote()
+                self._store.note_step(self)
             if self.lines.get("assignments"):
                 self._store.granted(self.lines["assignments"])

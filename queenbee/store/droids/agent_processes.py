@@ -63,6 +63,12 @@ def process_of(layout: Layout, name: str) -> str:
     return known.removesuffix(SURE) if known.endswith(SURE) else ""
 
 
+def is_elsewhere(layout: Layout, name: str) -> bool:
+    """Returns whether another process than the one above us certainly runs a droid's agent."""
+    process = process_of(layout, name)
+    return bool(process) and process != caller() and is_running(process) is True
+
+
 def is_busy(layout: Layout, name: str, since_ms: int) -> bool:
     """Returns whether a droid's agent runs a command that it began after its last sign of life: it
     can give none until that ends. What it began before, such as a server, counts for nothing.

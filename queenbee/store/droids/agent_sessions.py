@@ -121,6 +121,14 @@ def newest(layout: Layout) -> str:
     return os.path.relpath(last.path, folder) if last is not None else ""
 
 
+def are_at_work(layout: Layout, now_ms: int) -> bool:
+    """Returns whether any session of this worktree may still act."""
+    try:
+        return any(each.at_work(now_ms) for each in _all_beside(path_of(layout, "")))
+    except OSError:
+        return False
+
+
 def take_ended(layout: Layout) -> list[Session]:
     """Returns the sessions of this worktree whose agent has ended without a word, once each."""
     try:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from queenbee.core.fold import Table
+from queenbee.core.fold import Table, explicit_rev
 from queenbee.core.ids import KEY_LENGTH, end_key, shortest_end, spellings
 from queenbee.core.kinds import kind_of
 from queenbee.store.codec import decode, decode_exactly, decode_records, unpack
@@ -99,6 +99,15 @@ class Recorded:
         table = Table(self._kind.aliases)
         for raw in self._raws(identifier):
             table.add(raw, decode_exactly(raw))
+        return table.get(identifier)
+
+    def before(self, identifier: str, rev: int) -> Fields | None:
+        """Returns what the fields of a record were before a revision, for writing back, or None."""
+        table = Table(self._kind.aliases)
+        for raw in self._raws(identifier):
+            fields = decode_exactly(raw)
+            if (explicit_rev(fields) or 0) < rev:
+                table.add(raw, fields)
         return table.get(identifier)
 
     def first_line(self, identifier: str) -> bytes | None:

@@ -293,9 +293,14 @@ class TrackerMemory:
         """Returns the issues of the ledger that another program has changed in the file since."""
         return self._ids("theirs = 1")
 
-    def _ids(self, where: str) -> list[str]:
+    def like(self, *patterns: str) -> list[str]:
+        """Returns the issues whose row as a text is like one of these patterns of SQL's GLOB."""
+        one = "cast(coalesce(laid, filed) AS TEXT) GLOB ?"
+        return self._ids(f"({' OR '.join([one] * len(patterns))})", *patterns)
+
+    def _ids(self, where: str, *values: object) -> list[str]:
         query = f"SELECT id FROM issue_rows WHERE number = ? AND {where} ORDER BY rowid"  # noqa: S608
-        rows = self._asked(lambda: self._database.ask(query, self.number))
+        rows = self._asked(lambda: self._database.ask(query, self.number, *values))
         return [str(each) for (each,) in rows]
 
     @property

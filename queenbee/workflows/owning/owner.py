@@ -56,7 +56,7 @@ class Owner:
     def close(self, issue_id: str, reason: str | None, *, actor: str) -> None:
         """Closes an issue. Raises `ExternalFailure`."""
         why = [f"--reason={one_line(reason)}"] if reason else []
-        self.call("close", *why, values=[issue_id], actor=actor)
+        self.change("close", *why, values=[issue_id], actor=actor)
 
     def put(self, rows: Sequence[Mapping[str, object]], *, actor: str) -> None:
         """Adds and updates whole rows. Raises `ExternalFailure`; the rows are then in a file, which
@@ -72,7 +72,7 @@ class Owner:
         path = os.path.join(self._layout.state_dir, "rows-for-bd.jsonl")
         lines = (encode({**row, "updated_at": _next_second(row)}) for row in rows)
         take_name(path, b"".join(line + b"\n" for line in lines))
-        self.call("import", "-i", no_dash(path), actor=actor)
+        self.change("import", "-i", no_dash(path), actor=actor)
         unlink(path)
 
     def export(self) -> bytes:
@@ -83,6 +83,12 @@ class Owner:
             if "status" not in error.details:
                 raise
             return self._run("export")  # An older version, which knows no such words.
+
+    def change(self, *words: str, values: Sequence[str] | None = None, actor: str) -> str:
+        """Does as `call` for what the actor asked for, which `queen undo` cannot take back."""
+        said = self.call(*words, values=values, actor=actor)
+        self._hive.wrote_elsewhere(self.name)
+        return said
 
     def call(self, *words: str, values: Sequence[str] | None = None, actor: str) -> str:
         """Runs the program and returns what it printed. Raises as `_run` does."""

@@ -13,9 +13,9 @@ from functools import partial
 from queenbee.core.beads import DONE, Issue
 from queenbee.core.names import checked_issue_id, checked_new_id
 from queenbee.core.readiness import BLOCKING
-from queenbee.core.row_edits import fitting_status, later_than, tombstone
+from queenbee.core.row_edits import fitting_status, tombstone
 from queenbee.core.text import one_line, suggested
-from queenbee.core.timestamps import format_ms, instant_ms, parse_ms
+from queenbee.core.timestamps import format_ms, parse_ms
 from queenbee.documents.issue_rows import Row, close_row, new_row
 from queenbee.documents.reconcile import digits_for, fresh_id, hashed_id, usual_prefix
 from queenbee.errors import Conflict, InvalidInput, QueenError, Taken, Unreadable
@@ -216,8 +216,11 @@ class Tracker:
         )
 
     def reopen(self, issue_id: str) -> Issue:
-        """Opens an issue again that is closed or was completed; repeating it changes nothing."""
-        issue = self._hive.issues.get(issue_id)
+        """Opens an issue again that is closed, was completed or is deleted; repeating it changes
+        nothing.
+        """
+        gone = self._hive.issues.tombstone(issue_id) if self.owner is None else None
+        issue = gone or self._hive.issues.get(issue_id)
         if not issue.done:
             return issue
         row = self._hive.issues.row(issue_id)
@@ -229,8 +232,7 @@ class Tracker:
             return self._now(issue)
 
         def opened(row: Row, now_ms: int) -> Row:
-            kept = {key: row[key] for key in row if key not in ("closed_at", "close_reason")}
-            return {**kept, "status": "open"}
+            return fitting_status({**row, "status": "open"})
 
         self._change(issue_id, opened)
         return self._hive.issues.get(issue_id)
@@ -272,13 +274,8 @@ class Tracker:
             if row is None:
                 raise self._no_row(issue_id)
             changed = change(row, tx.now_ms)
-            done = self._hive.issues.completion(issue_id)
-            # Later than a completion, even if the clock was set back: else it would still count.
-            ended_ms = instant_ms(done.updated_at) if done is not None else None
-            now_ms = max(tx.now_ms, (ended_ms or 0) + 1)
             if changed != row:
-                stamped = {**changed, "updated_at": later_than(row, now_ms)}
-                self._hive.issues.put(tx, stamped)
+                self._hive.issues.change(tx, issue_id, row, changed)
 
     def _no_row(self, issue_id: str) -> QueenError:
         issue = self._hive.issues.get_or_none(issue_id)
@@ -351,7 +348,7 @@ class Tracker:
 
     def _call(self, *words: str, values: Sequence[str] | None = None) -> str:
         assert self.owner is not None
-        return self.owner.call(*words, values=values, actor=self._hive.author)
+        return self.owner.change(*words, values=values, actor=self._hive.author)
 
 
 _OPTION = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hives import QuickQueen, environment
+from hives import Queen, QuickQueen, environment, git, write_lines, write_settings
 
 
 @pytest.fixture
@@ -53,3 +53,45 @@ def test_a_name_is_forgotten(quick: QuickQueen, beads: Path) -> None:
     lines(quick, "hive", "whoami", "--set", "Dora")
     lines(quick, "hive", "whoami", "--unset")
     assert quick("hive", "whoami").code != 0
+
+
+class TestDecisions:
+    @pytest.mark.parametrize(
+        "row",
+        [
+            {"labels": ["web", "human"]},
+            {"issue_type": "decision"},
+        ],
+    )
+    def test_issue_that_a_person_decides_is_gathered_until_it_is_closed(
+        self, quick: QuickQueen, beads: Path, row: dict[str, object]
+    ) -> None:
+        issue = {"id": "qb-1", "title": "Which color?", "status": "open", **row}
+        others = {"id": "qb-2", "title": "human", "status": "open", "owner": "human"}
+        write_lines(beads / "issues.jsonl", issue, others)
+        asked = "qb-1 needs a decision: “Which color?”"
+        assert lines(quick)[0] == f"for a person: {asked}: queen show qb-1"
+        assert [each["id"] for each in quick("--json", "status").json["decisions"]] == ["qb-1"]
+        assert any(asked in line for line in lines(quick, "msg", "notify", "--once"))
+        lines(quick, "issue", "close", "qb-1")
+        assert not any("needs a decision" in line for line in lines(quick))
+
+
+@pytest.mark.slow
+class TestFailedLandings:
+    def test_they_are_gathered_while_the_droid_has_the_issue(
+        self, queen: Queen, repo: Path, beads: Path
+    ) -> None:
+        write_settings(beads, '[land]\ntarget = "main"\ncheck = "test ! -e broken"\n')
+        rows = [{"id": each, "title": each, "status": "open"} for each in ("qb-1", "qb-2")]
+        write_lines(beads / "issues.jsonl", *rows)
+        assert queen("claim", "qb-2", as_="api").code == 0
+        git(repo, "add", "-A")
+        git(repo, "commit", "-qm", "hive")
+        tree = Path(queen("--json", "worktree", "add", "ui", "qb-1").json["path"])
+        (tree / "broken").write_text("")
+        assert Queen(tree)("land", "-m", "broken").code == 1
+        [line] = [line for line in queen("status").out.splitlines() if "could not land" in line]
+        assert line.startswith("for a person: ui could not land qb-1: “")
+        assert queen("release", "qb-1", as_="ui").code == 0
+        assert "could not land" not in queen("status").out

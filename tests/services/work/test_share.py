@@ -152,3 +152,11 @@ print(*found)
     found = [each for process in started for each in process.communicate()[0].split()]
     assert [process.returncode for process in started] == [0] * 4
     assert sorted(found) == sorted(f"qb-{n}" for n in range(16))
+
+
+def test_what_is_about_files_everywhere_is_in_no_share(open_as: Opener, beads: Path) -> None:
+    rows = [row(f"qb-{n}", "`Parser`") for n in range(6)]
+    rows[0]["labels"] = rows[2]["labels"] = ["across"]
+    write_lines(beads / "issues.jsonl", *rows)
+    assert share(open_as("api")) == ("qb-0", [])
+    assert share(open_as("db")) == ("qb-1", ["qb-3", "qb-4"])

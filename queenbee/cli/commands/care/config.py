@@ -21,8 +21,10 @@ from queenbee.errors import ExternalFailure, InvalidInput, QueenError, Untrusted
 from queenbee.git.landed import uncommitted
 from queenbee.git.run import without_programs
 from queenbee.git.upstream import pushing
+from queenbee.services.undo.of_settings import note_setting
 from queenbee.store import layout as layouts
 from queenbee.store.creating import in_toml
+from queenbee.store.droids.session_names import find_actor
 from queenbee.store.settings import FILE_NAME, JUDGING, SETTINGS, Setting, last_good_path
 from queenbee.store.settings_file import changing_text
 from queenbee.store.trust import Trust
@@ -144,10 +146,16 @@ def _change(call: Invocation, name: str, value: object, *, add: bool = False) ->
     own = branch_file(layout, name)
     path = own or _path(layout)
     holder = call.actor or "queen config"
+    before = changing_text.values_in(path).get(name)
     changed = changing_text.set_value(layout, name, value, holder=holder, add=add, path=own)
+    if changed:
+        actor = find_actor(layout, os.environ, call.actor)
+        note_setting(layout, actor[0] if actor else None, name, path, before)
     if name == "land.push":  # The text of the setting does not say where to.
         asked = pushing(layout, pushes=bool(value))
         Trust(layout).note([each for each in asked if each.origin == name])
+    if name == "land.by" and value == "pr" and layout.settings.sync_ledgers != "branch":
+        tell("next, so that records do not conflict at the host: queen sync setup")
     by = ""
     if not changed and value is not None:
         from queenbee.git.settings_origin import line_of, who  # noqa: PLC0415 - start-up

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import click
 
@@ -16,6 +17,9 @@ from queenbee.store import creating, layout
 from queenbee.store.droids import identity, session_names
 from queenbee.store.layout import Layout
 from queenbee.version import FORMAT
+
+if TYPE_CHECKING:
+    from queenbee.library.hives import Glimpse
 
 
 def _layout(call: Invocation, *, must_exist: bool) -> Layout:
@@ -82,6 +86,7 @@ def init(call: Invocation) -> dict[str, object]:
         call.tell("this is not a git repository: no clone or worktree will share the hive")
     elif places.settings.sync_ledgers == "branch":
         _take_in(call)
+    settle_records(call)
     return {
         "beads_dir": places.beads_dir,
         "made": made.made,
@@ -89,6 +94,14 @@ def init(call: Invocation) -> dict[str, object]:
         "to_set_check": settle_check(call, places) if places.common_dir is not None else "",
         "to_set_setup": settle_setup(call, places) if places.common_dir is not None else "",
     }
+
+
+def settle_records(call: Invocation) -> None:
+    """Moves the records to a branch of their own, if pull requests want that."""
+    if call.hive.layout.settings.land_by == "pr":
+        from queenbee.git.remote.relocating import settle  # noqa: PLC0415 - start-up
+
+        settle(call.hive, call.tell)
 
 
 def _take_in(call: Invocation) -> None:
@@ -171,6 +184,36 @@ def whoami(call: Invocation, name: str | None, unset: bool) -> dict[str, object]
     return {"droid": call.hive.droids.check(found[0]), "from": found[1]}
 
 
+def _show_hives(found: Sequence[Glimpse]) -> None:
+    from queenbee.cli.commands.work import show_hives  # noqa: PLC0415 - start-up
+
+    show_hives(found)
+
+
+@command(show=_show_hives, example="queen hive list --json", opens_hive=False)
+def list_(call: Invocation) -> Sequence[Glimpse]:
+    """List the hives that you have opened
+
+    For each of them: what waits for you there, and who is at work. queen status --all shows it.
+    """
+    from queenbee.library import hives  # noqa: PLC0415 - start-up
+
+    return hives.glimpses(droid=call.actor)
+
+
+@command(
+    show=lambda value: say(f"forgot {printable(value['root'])}"),
+    example="queen hive forget ~/shop",
+    opens_hive=False,
+)
+@click.argument("place", metavar="DIR")
+def forget(call: Invocation, place: str) -> dict[str, str]:
+    """Leave a hive out of queen status --all, until you open it again"""
+    from queenbee.library import hives  # noqa: PLC0415 - start-up
+
+    return {"root": hives.forget(place)}
+
+
 @command(
     show=lambda value: say(f"queen {value['version']}"), example="queen version", opens_hive=False
 )
@@ -185,10 +228,16 @@ def version(call: Invocation) -> dict[str, object]:
     opens_hive=False,
 )
 @click.argument("command_path", nargs=-1, metavar="[COMMAND]...")
-def help_(call: Invocation, command_path: tuple[str, ...]) -> dict[str, object]:
+@click.option("--man", is_flag=True, help="The help of all commands, as a manual page")
+def help_(call: Invocation, command_path: tuple[str, ...], man: bool) -> dict[str, object]:
     """Show the help of queen or of a command"""
     context = click.get_current_context().find_root()
     found: click.Command = context.command
+    if man:
+        from queenbee.cli.man_page import man_page  # noqa: PLC0415 - start-up
+
+        assert isinstance(found, click.Group)
+        return {"help": man_page(found, queenbee.__version__)}
     for name in command_path:
         if not isinstance(found, click.Group):
             break
@@ -198,26 +247,39 @@ def help_(call: Invocation, command_path: tuple[str, ...]) -> dict[str, object]:
     return {"help": found.get_help(context)}
 
 
+def _show_completion(value: dict[str, str]) -> None:
+    if not value["path"]:
+        say(value["script"])
+        return
+    say(f"wrote {printable(value['path'])}")
+    say(f"next: {value['next']}")
+
+
 @command(
-    show=lambda value: say(value["script"]),
-    example='eval "$(queen completion bash)"',
+    show=_show_completion,
+    example='queen completion bash --install\neval "$(queen completion bash)"',
     opens_hive=False,
 )
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]), metavar="SHELL")
-def completion(call: Invocation, shell: str) -> dict[str, object]:
+@click.option("--install", is_flag=True, help="Write it to where the shell looks for it")
+def completion(call: Invocation, shell: str, install: bool) -> dict[str, str]:
     """Print the completion script for a shell: bash, zsh or fish"""
     from click.shell_completion import get_completion_class  # noqa: PLC0415 - start-up
+
+    from queenbee.cli import shell_completion  # noqa: PLC0415 - start-up
 
     kind = get_completion_class(shell)
     if kind is None:  # pragma: no cover - the choice above allows only what click has
         raise InvalidInput(f"no completion for {shell}")
     queen = click.get_current_context().find_root().command
-    return {"script": kind(queen, {}, "queen", "_QUEEN_COMPLETE").source()}
+    script = kind(queen, {}, "queen", "_QUEEN_COMPLETE").source()
+    path, then = shell_completion.install(shell, script, os.environ) if install else ("", "")
+    return {"script": script, "path": path, "next": then}
 
 
 hive: QueenGroup = group(
     "hive",
-    [where, whoami],
+    [where, whoami, list_, forget],
     help="The hive: where it is, its history, size and engine",
     example="queen hive where\nqueen hive history qb-42",
     more="history:care.records stats:care.records rotate:care.records "

@@ -12,7 +12,7 @@ from queenbee.agents.files import file_edits
 from queenbee.agents.ignored import Ignored
 from queenbee.agents.setup import AGENTS, Setup, place_of
 from queenbee.cli.app import Answer, Invocation, command
-from queenbee.cli.commands.care.hive import tell_without_hive
+from queenbee.cli.commands.care.hive import settle_records, tell_without_hive
 from queenbee.cli.proposing import settle_check
 from queenbee.cli.rendering import paragraph
 from queenbee.cli.terminal import say
@@ -104,6 +104,8 @@ def setup(
         tell_without_hive(call)
         if not dry_run:
             _tell_check(call)
+            with suppress(QueenError):
+                settle_records(call)
     return Answer(value, yes=not by_hand)
 
 

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from queenbee.core.text import shell_word
+from queenbee.core.text import shell_word, suggested
 from queenbee.errors import InvalidInput, QueenError
 from queenbee.git.objects import Objects
 from queenbee.git.upstream import pushing
@@ -137,7 +137,9 @@ def branch_file(layout: Layout, name: str) -> str | None:
         return os.path.join(layout.tree, path)
     raise InvalidInput(
         f"{name} changes with a branch, and this one has no {path or FILE_NAME} in git",
-        hint=f"cd {shell_word(layout.root)}, and set it there",
+        hint=f"cd {shell_word(layout.root)}, and set it there"
+        if layout.root != layout.tree
+        else f"{suggested('git add', layout.beads_dir)} && git commit, and set it then",
         setting=name,
     )
 

@@ -7,6 +7,7 @@ is found with the fewest checks in groups of about 60 / `p`; ADR 0025 has the si
 from __future__ import annotations
 
 import os
+import time
 from typing import TYPE_CHECKING
 
 from queenbee.services.waiting import landing_steps
@@ -38,6 +39,8 @@ class Pace:
         self._passed = [each for each in _listed(said, "passed") if isinstance(each, bool)]
         self._suspects = [each for each in _listed(said, "suspects") if isinstance(each, str)]
         self._failed = [each for each in _listed(said, "failed") if isinstance(each, str)]
+        found = said.get("last_passed")
+        self._last_passed: dict[str, object] = found if isinstance(found, dict) else {}
         check_s = said.get("check_s")
         self._check_s = check_s if isinstance(check_s, float) else _CHECK_S
         self._lost_s = 0.0
@@ -76,6 +79,25 @@ class Pace:
             return None
         return self._failed[2] if is_same(self._failed[0]) else None
 
+    def keep_passed(self, commit: str, check: str, seconds: float) -> None:
+        """Remembers the last commit that passed a check."""
+        self._last_passed = {"commit": commit, "check": check, "s": seconds, "at": time.time()}
+        self._keep(self._suspects)
+
+    def passed_before(
+        self, check: str, is_same: Callable[[str], bool]
+    ) -> tuple[float, float] | None:
+        """Returns how long a check took that passed on just these files, and how many seconds ago
+        that was; None if it was not the last one that passed.
+        """
+        last = self._last_passed
+        commit, took_s, at_s = last.get("commit"), last.get("s"), last.get("at")
+        if last.get("check") != check or not isinstance(commit, str):
+            return None
+        if not (isinstance(took_s, float) and isinstance(at_s, float)) or not is_same(commit):
+            return None
+        return took_s, max(0.0, time.time() - at_s)
+
     def note(self, heads: Sequence[str], *, passed: bool, check_s: float | None) -> None:
         """Remembers the verdict on these; a branch that failed alone clears the others."""
         self._passed = [*self._passed, *[passed] * len(heads)][-_REMEMBERED:]
@@ -86,7 +108,8 @@ class Pace:
     def _keep(self, suspects: list[str]) -> None:
         self._suspects = suspects
         said = {"passed": self._passed, "suspects": suspects, "check_s": self._check_s}
-        keep(self._path, {**said, "failed": self._failed if suspects else []})
+        failed = self._failed if suspects else []
+        keep(self._path, {**said, "failed": failed, "last_passed": self._last_passed})
 
 
 def _listed(said: dict[str, object], name: str) -> list[object]:

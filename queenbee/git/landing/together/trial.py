@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from queenbee.core.text import named, quotation
+from queenbee.core.timestamps import format_duration
 from queenbee.errors import ExternalFailure
 from queenbee.git.contents.hive_files import is_record
 from queenbee.git.landing.commands import added, differing
@@ -14,7 +15,7 @@ from queenbee.git.landing.together.batch import Batch
 from queenbee.git.landing.together.checked import check_of, run_check, side_by_side
 from queenbee.git.landing.together.pace import Pace
 from queenbee.git.landing.work import offers
-from queenbee.git.worktrees.preparing import copied
+from queenbee.git.worktrees.preparing import copied, setup_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from queenbee.git.landing.joining import Joining
     from queenbee.git.landing.refusals import LeftByCheck
     from queenbee.git.landing.together.batch import Member
+    from queenbee.git.landing.together.checked import Check
     from queenbee.git.landing.work import Offer, Rules, Work
     from queenbee.services.waiting.landing_turn import LandingTurn
 
@@ -65,6 +67,8 @@ class Trial:
         self.check_said: str = ""
         self._has_check_failed = False
         """Whether the check failed last, and not the checks of an issue."""
+        self._has_check_run = False
+        """Whether it was run last, and has passed."""
 
     def judge_by(self, rules: Rules, check: SeenCommand | None) -> None:
         """Takes these rules and their check from here on."""
@@ -108,7 +112,7 @@ class Trial:
                 most = 1
                 continue
             if failed is None or len(branches) == 1:
-                pace.note(branches, passed=failed is None, check_s=self.check_s)
+                self._note(pace, branches, commit, passed=failed is None)
                 return commit, failed
             self._tell(f"the check failed on {len(branches)} branches; trying fewer")
             most = self._fewer(pace, branches, failed)
@@ -189,8 +193,8 @@ class Trial:
                 self._tell(f"{len(came)} more came: checking with them")
                 raise _OthersCame
 
-        self._has_check_failed = False
-        if self._check is not None and not self._has_passed():
+        self._has_check_failed = self._has_check_run = False
+        if self._check is not None and not self._need_not_run(self._check, pace):
             branch, command = self._place.branch, self._check.command
             alone = not self.batch.members
             said = pace.failed_before(branch, command, self._is_at) if alone else None
@@ -209,6 +213,7 @@ class Trial:
                 lacks = self._place.what_it_lacks()
                 return ran.failed + (lacks and f"\n({lacks})")
             self.check_s, self.check_said = ran.seconds, ran.said
+            self._has_check_run = True
             said = f": {quotation(ran.said)}" if ran.said else ""
             self._tell(f"check passed in {ran.seconds} s{said}")
         elif self._work.issue_id is not None:
@@ -222,8 +227,34 @@ class Trial:
         except ExternalFailure:  # Git has removed it.
             return False
 
-    def _has_passed(self) -> bool:
-        return bool(self._passed) and self._place.commit("HEAD", "tree") in self._passed
+    def _need_not_run(self, check: Check, pace: Pace) -> bool:
+        """Returns whether the check has passed on just these files, elsewhere now, or before where
+        it is set not to run again; says that it has.
+        """
+        if self._passed and self._place.commit("HEAD", "tree") in self._passed:
+            return True
+        before = pace.passed_before(self._key(check), self._is_at)
+        if before is None:
+            return False
+        took_s, ago_s = before
+        said = f"the check passed on just these files {format_duration(ago_s)} ago"
+        if self._rules.rechecks:
+            self._tell(said)
+            return False
+        self._tell(f"{said}; it is not run again")
+        self.check_s = took_s
+        return True
+
+    def _note(self, pace: Pace, branches: Sequence[str], commit: str, *, passed: bool) -> None:
+        """Remembers the verdict, and the commit if the check has passed and left no other files."""
+        pace.note(branches, passed=passed, check_s=self.check_s)
+        is_good = self._has_check_run and passed and self.left is None
+        if is_good and self._check is not None and self.check_s is not None:
+            pace.keep_passed(commit, self._key(self._check), self.check_s)
+
+    def _key(self, check: Check) -> str:
+        """Returns what a verdict depends on beside the files."""
+        return f"{check.command}\n{setup_key(self._place.layout)}"
 
     def _bad_member(self) -> Member | None:
         """Returns one whose issue has a check that failed: it waits for its own turn."""

@@ -1,0 +1,1 @@
+"""Taking back what the last command of a droid wrote, by new lines."""

@@ -1,0 +1,45 @@
+"""Taking back a setting."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from queenbee.core.text import suggested
+from queenbee.errors import Conflict
+from queenbee.services.undo.reversal import Reversal
+from queenbee.services.undo.step import Step
+from queenbee.store.creating import in_toml
+from queenbee.store.settings_file.changing_text import set_value, values_in
+
+if TYPE_CHECKING:
+    from queenbee.services.hive import Services
+    from queenbee.store.layout import Layout
+
+
+def note_setting(layout: Layout, droid: str | None, name: str, path: str, before: object) -> None:
+    """Notes that a droid has set a setting in this file, as its last step."""
+    after = values_in(path).get(name)
+    step = Step(
+        "", "queen config", time.time_ns() // 1_000_000, settings={name: [path, before, after]}
+    )
+    step.keep(layout, droid)
+
+
+def of_settings(hive: Services, step: Step, *, dry_run: bool) -> list[Reversal]:
+    """Sets the settings of a step to what they were; returns what follows. Raises `Conflict`."""
+    found = []
+    for name, (path, before, after) in step.settings.items():
+        now = values_in(path).get(name)
+        if now != after:
+            raise Conflict(
+                f"{name} has changed since: it is {in_toml(now)}",
+                hint=suggested("queen config get", name),
+                setting=name,
+            )
+        what = "the default" if before is None else in_toml(before)
+        found.append(Reversal("set", "settings", name, detail=what))
+        if not dry_run:
+            set_value(hive.layout, name, before, holder=hive.author, path=path)
+            note_setting(hive.layout, hive.actor_or_none, name, path, now)
+    return found
