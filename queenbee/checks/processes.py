@@ -118,7 +118,9 @@ class Interrupts:
     is left alone, and so are all signals outside the main thread.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, requests: Callable[[], int] = lambda: 0) -> None:
+        """`requests` says how many have come in another way."""
+        self._requests = requests
         self._count = 0
         self._before: dict[signal.Signals, object] = {}
 
@@ -136,7 +138,7 @@ class Interrupts:
     @property
     def count(self) -> int:
         """How many there were. Whoever gave up the call in this thread counts as one."""
-        return self._count + giving_up.is_asked()
+        return self._count + self._requests() + giving_up.is_asked()
 
     def _note(self, number: int, frame: object) -> None:
         self._count += 1

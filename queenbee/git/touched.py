@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from queenbee.git.unmerged import Snapshot
     from queenbee.services.hive import Services
     from queenbee.services.leases.reservations import PathStatus
+    from queenbee.services.waiting.pauses import Steps
     from queenbee.services.work import Begin, Nothing
     from queenbee.services.work.relief import Keeper
     from queenbee.services.work.waiting import OnProgress
@@ -310,12 +311,12 @@ def take_next(
     patterns: Sequence[str] = (),
     wait_s: float = 0,
     on_progress: OnProgress | None = None,
-) -> Begin | Nothing:
+) -> Steps[Begin | Nothing]:
     """Takes the next issue as `services.work.take_next` does, and adds the unmerged work of others;
     or, if everything is done, the records that are not committed.
     """
     _note_empty(hive)
-    taken = loop.take_next(
+    taken = yield from loop.take_next(
         hive,
         patterns=patterns,
         wait_s=wait_s,

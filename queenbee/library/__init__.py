@@ -14,6 +14,9 @@ from queenbee._lazy import exports
 if TYPE_CHECKING:
     from queenbee.library.issues import TrackedIssues as TrackedIssues
     from queenbee.library.landings import LandingResult as LandingResult
+    from queenbee.library.plans import CheckedPlan as CheckedPlan
+    from queenbee.library.plans import PlanGraph as PlanGraph
+    from queenbee.library.plans import Plans as Plans
     from queenbee.library.schemas import schema as schema
     from queenbee.library.schemas import schema_names as schema_names
     from queenbee.library.worktrees import Worktrees as Worktrees
@@ -23,6 +26,7 @@ exports(
     {
         "issues": "TrackedIssues",
         "landings": "LandingResult",
+        "plans": "CheckedPlan PlanGraph Plans",
         "schemas": "schema schema_names",
         "worktrees": "Worktrees",
     },

@@ -1,25 +1,23 @@
-"""The hive for programs on asyncio: its calls, awaited, which can be cancelled.
+"""The hive for programs on asyncio or trio: its calls, awaited, which can be cancelled.
 
-A call runs in a thread of its own, since it waits for disks, locks and programs. A task that is
-cancelled, or whose time is over, sets the event of its call, and goes on once the thread has ended:
-no thread, no place in the line and no lease outlives the task that asked for it. What was granted
-in the very moment of that is given back.
+A task that is cancelled, or whose time is over, goes on once its call has left nothing: no place in
+the line, and no lease. What was granted in the very moment of that is given back. `calls` says what
+a call runs on: nothing has a thread while it waits.
 """
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from collections.abc import Callable
-from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar
 
-from queenbee.errors import InvalidInput
+from queenbee.library.calls import Calls
 from queenbee.library.hive import Hive
 from queenbee.library.issues import TrackedIssues
 from queenbee.library.worktrees import Worktrees
 from queenbee.services.assignments import Assignments
+from queenbee.services.changes import Follower, Wanted
 from queenbee.services.leases.reservations import Reservations
 from queenbee.services.messages import Messages
 from queenbee.services.work.taking import Begin
@@ -31,6 +29,7 @@ if TYPE_CHECKING:
 
     from queenbee.core.records import Assignment, Reservation
     from queenbee.services.changes import Change
+    from queenbee.services.waiting.pauses import Steps
 
 P = ParamSpec("P")
 Of = TypeVar("Of")
@@ -48,88 +47,33 @@ class Awaited(Generic[Of]):
 
 
 def awaited(
-    call: Callable[Concatenate[Of, P], Found], undo: Callable[[Of, Found], None] | None = None
+    call: Callable[Concatenate[Of, P], Found],
+    undo: Callable[[Of, Found], None] | None = None,
+    *,
+    is_long: bool = False,
 ) -> Callable[Concatenate[Awaited[Of], P], Coroutine[Any, Any, Found]]:
-    """Returns a call as a coroutine. `undo` gives back what it has granted to nobody."""
+    """Returns a call as a coroutine. `undo` gives back what it has granted to nobody. One that
+    `is_long` runs programs, and gets a thread of its own.
+    """
     takes_cancel = "cancel" in call.__annotations__
+    steps: Callable[..., Steps[Found]] = getattr(call, "steps", partial(_in_one, call))
 
     async def awaits(self: Awaited[Of], /, *given: P.args, **named: P.kwargs) -> Found:
         event = threading.Event()
         more: dict[str, Any] = {"cancel": event} if takes_cancel else {}
-        ready = partial(call, self.sync, *given, **{**named, **more})
+        begun = steps(self.sync, *given, **{**named, **more})
         back = partial(undo, self.sync) if undo is not None else None
-        return await self._calls.run(ready, event, back)
+        return await self._calls.run(begun, back, event=event, is_long=is_long)
 
     awaits.__doc__ = call.__doc__
     awaits.__name__ = call.__name__
     return awaits
 
 
-class Calls:
-    """The calls of one hive that are under way."""
-
-    def __init__(self) -> None:
-        self._under_way: dict[asyncio.Future[Any], threading.Event] = {}
-        self._is_closed = False
-
-    async def run(
-        self,
-        call: Callable[[], Found],
-        event: threading.Event,
-        undo: Callable[[Found], None] | None = None,
-    ) -> Found:
-        """Returns what a call returns, in a thread. If the task is cancelled, sets the event, and
-        undoes what the call did all the same, before the task goes on.
-        """
-        if self._is_closed:
-            raise InvalidInput("this hive was closed", hint="AsyncHive.open opens another one")
-        done = _begun(call)
-        self._under_way[done] = event
-        try:
-            return await asyncio.shield(done)
-        except asyncio.CancelledError:
-            event.set()
-            await _ended(done)
-            if undo is not None and done.exception() is None:
-                await _ended(_begun(partial(undo, done.result())))
-            raise
-        finally:
-            self._under_way.pop(done, None)
-
-    async def close(self) -> None:
-        """Gives up what is under way, and waits until that has ended."""
-        self._is_closed = True
-        for event in self._under_way.values():
-            event.set()
-        for each in list(self._under_way):
-            await _ended(each)
-
-
-def _begun(call: Callable[[], Found]) -> asyncio.Future[Found]:
-    """Returns what becomes of a call that begins now, in a thread."""
-    loop = asyncio.get_running_loop()
-    done: asyncio.Future[Found] = loop.create_future()
-
-    def run() -> None:
-        try:
-            settle = partial(done.set_result, call())
-        except BaseException as error:  # noqa: BLE001 - it is raised where the call is awaited
-            settle = partial(done.set_exception, error)
-        with suppress(RuntimeError):  # The loop was closed: nobody awaits it.
-            loop.call_soon_threadsafe(settle)
-
-    thread = threading.Thread(target=run, name="queenbee", daemon=True)
-    done.add_done_callback(lambda _: thread.join())  # Telling that was the last thing it did.
-    thread.start()
-    return done
-
-
-async def _ended(done: asyncio.Future[Any]) -> None:
-    """Returns once a call has ended, however often the task is cancelled meanwhile."""
-    while not done.done():
-        with suppress(asyncio.CancelledError):
-            await asyncio.wait([done])
-    done.exception()  # It was looked at.
+def _in_one(call: Callable[..., Found], *given: object, **named: object) -> Steps[Found]:
+    """Does all of a call in one step."""
+    yield from ()
+    return call(*given, **named)
 
 
 def _unreserve(reservations: Reservations, leases: list[Reservation]) -> None:
@@ -195,9 +139,9 @@ class AsyncIssues(Awaited[TrackedIssues]):
     delete = awaited(TrackedIssues.delete)
     reopen = awaited(TrackedIssues.reopen)
     depend = awaited(TrackedIssues.depend)
-    import_ = awaited(TrackedIssues.import_)
-    pull = awaited(TrackedIssues.pull)
-    push = awaited(TrackedIssues.push)
+    import_ = awaited(TrackedIssues.import_, is_long=True)
+    pull = awaited(TrackedIssues.pull, is_long=True)
+    push = awaited(TrackedIssues.push, is_long=True)
     get = awaited(TrackedIssues.get)
     find = awaited(TrackedIssues.find)
     ready = awaited(TrackedIssues.ready)
@@ -206,15 +150,16 @@ class AsyncIssues(Awaited[TrackedIssues]):
 class AsyncWorktrees(Awaited[Worktrees]):
     """The worktrees of the repository."""
 
-    add = awaited(Worktrees.add)
+    add = awaited(Worktrees.add, is_long=True)
     list = awaited(Worktrees.list)
-    setup = awaited(Worktrees.setup)
-    remove = awaited(Worktrees.remove)
-    prune = awaited(Worktrees.prune)
+    setup = awaited(Worktrees.setup, is_long=True)
+    remove = awaited(Worktrees.remove, is_long=True)
+    prune = awaited(Worktrees.prune, is_long=True)
 
 
 class AsyncHive(Awaited[Hive]):
-    """An open hive for one event loop. Its calls are those of `Hive`, awaited; `sync` is that hive.
+    """An open hive for one event loop, of asyncio or trio: the calls of `Hive`, awaited. `sync` is
+    that hive.
 
     async with await AsyncHive.open(droid="ui") as hive:
         async with asyncio.timeout(60):
@@ -223,12 +168,13 @@ class AsyncHive(Awaited[Hive]):
 
     next = awaited(Hive.next, _untake)
     following = awaited(Hive.following, _untake)
-    complete = awaited(Hive.complete)
-    land = awaited(Hive.land)
-    answer_review = awaited(Hive.answer_review)
-    withdraw = awaited(Hive.withdraw)
+    complete = awaited(Hive.complete, is_long=True)
+    land = awaited(Hive.land, is_long=True)
+    team = awaited(Hive.team, is_long=True)
+    answer_review = awaited(Hive.answer_review, is_long=True)
+    withdraw = awaited(Hive.withdraw, is_long=True)
     wait = awaited(Hive.wait)
-    status = awaited(Hive.status)
+    status = awaited(Hive.status, is_long=True)
     show = awaited(Hive.show)
     log = awaited(Hive.log)
     undo = awaited(Hive.undo)
@@ -252,8 +198,8 @@ class AsyncHive(Awaited[Hive]):
         env: Mapping[str, str] | None = None,
     ) -> Self:
         """Opens a hive, as `Hive.open` does."""
-        opened = partial(Hive.open, start, droid=droid, beads_dir=beads_dir, env=env)
-        return cls(await Calls().run(opened, threading.Event()))
+        opened = _in_one(Hive.open, start, droid=droid, beads_dir=beads_dir, env=env)
+        return cls(await Calls().run(opened, Hive.close))
 
     async def changes(
         self,
@@ -266,17 +212,20 @@ class AsyncHive(Awaited[Hive]):
         timeout_s: float | None = None,
     ) -> AsyncIterator[Change]:
         """Yields what `Hive.changes` does, until the task is cancelled."""
-        event = threading.Event()
-        ready = partial(self.sync.changes, since, timeout_s=timeout_s, cancel=event)
-        wanted: dict[str, Any] = {"droid": droid, "issue_id": issue_id, "kinds": kinds}
-        found = await self._calls.run(partial(ready, path=path, **wanted), event)
-        while (change := await self._calls.run(partial(next, found, None), event)) is not None:
-            yield change
+
+        def begun() -> Follower:
+            wanted = Wanted.of(self.sync, droid, issue_id, kinds, path)
+            return Follower(self.sync, since, wanted, timeout_s)
+
+        follower = await self._calls.run(_in_one(begun))
+        while (found := await self._calls.run(follower.further())) is not None:
+            for each in found:
+                yield each
 
     async def close(self) -> None:
         """Gives up what is under way, waits until that has ended, and closes the hive."""
         await self._calls.close()
-        await asyncio.shield(_begun(self.sync.close))
+        await Calls().run(_in_one(self.sync.close))
 
     async def __aenter__(self) -> Self:
         return self

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from queenbee._typed import typed
 from queenbee.errors import Cancelled
 from queenbee.git import let_ask
+from queenbee.services.waiting.pauses import waits
 from queenbee.store import giving_up
 from queenbee.store.layout import discover, working_directory
 from queenbee.workflows import complete_hive
@@ -25,15 +26,21 @@ if TYPE_CHECKING:
     from queenbee.git.remote.terms import Terms
     from queenbee.library.issues import TrackedIssues
     from queenbee.library.landings import LandingResult
+    from queenbee.library.plans import Plans
     from queenbee.library.worktrees import Worktrees
     from queenbee.services.changes import Change
     from queenbee.services.hive import Services
     from queenbee.services.undo.undoing import Undone
+    from queenbee.services.waiting.pauses import Steps
     from queenbee.services.work import Begin, Nothing, Status
     from queenbee.services.work.overview import Overview
     from queenbee.services.work.relief import Keeper
     from queenbee.services.work.waiting import OnProgress
+    from queenbee.starting.ending import Ended
+    from queenbee.starting.limits import Limits
+    from queenbee.store.droids.roster import Entry
     from queenbee.store.giving_up import Event
+    from queenbee.store.trust import Proposal
     from queenbee.workflows.completing import Completion
 
 WAIT_S = 600.0
@@ -89,12 +96,20 @@ class Hive(complete_hive.Hive):
         return TrackedIssues(self)
 
     @cached_property
+    def plans(self) -> Plans:
+        """The Markdown plans of this repository."""
+        from queenbee.library.plans import Plans  # noqa: PLC0415 - start-up
+
+        return Plans(self)
+
+    @cached_property
     def worktrees(self) -> Worktrees:
         """The worktrees of this repository."""
         from queenbee.library.worktrees import Worktrees  # noqa: PLC0415 - start-up
 
         return Worktrees(self, env=self.env, tell=self._say)
 
+    @waits
     @typed
     def next(  # noqa: PLR0913 - the options of a command
         self,
@@ -106,7 +121,7 @@ class Hive(complete_hive.Hive):
         confirm: bool = False,
         local_if_offline: bool = False,
         on_progress: OnProgress | None = None,
-    ) -> Begin | Nothing:
+    ) -> Steps[Begin | Nothing]:
         """Takes the next issue for the actor, and returns all that is needed to begin; or why there
         is none. An issue that the actor has already comes first. Where everything is done, the git
         remote is looked at for what others have pushed, once.
@@ -122,13 +137,13 @@ class Hive(complete_hive.Hive):
 
         terms = self._terms(confirm=confirm, local_if_offline=local_if_offline)
         asked: Any = {"wait_s": timeout_s, "on_progress": on_progress, "whole_share": take}
-        with giving_up.until(cancel):
-            taken = terms.take_next(patterns=reserve, **asked)
-            ends = isinstance(taken, Nothing) and taken.is_end
-            if ends and self.look_again is not None and self.look_again():
-                taken = terms.take_next(patterns=reserve, **asked)
-            return taken
+        taken = yield from terms.take_next(patterns=reserve, **asked)
+        ends = isinstance(taken, Nothing) and taken.is_end
+        if ends and self.look_again is not None and self.look_again():
+            taken = yield from terms.take_next(patterns=reserve, **asked)
+        return taken
 
+    @waits
     @typed
     def following(
         self,
@@ -136,11 +151,11 @@ class Hive(complete_hive.Hive):
         timeout_s: float = 0,
         confirm: bool = False,
         on_progress: OnProgress | None = None,
-    ) -> Begin | Nothing | None:
+    ) -> Steps[Begin | Nothing | None]:
         """Takes the next issue after another one was completed, as `next` does. That one is done:
         what keeps the remote from confirming this one is told to `tell`, and the answer is None.
         """
-        return self._terms(confirm=confirm).take_following(timeout_s, on_progress)
+        return (yield from self._terms(confirm=confirm).take_following(timeout_s, on_progress))
 
     @typed
     def complete(
@@ -261,6 +276,63 @@ class Hive(complete_hive.Hive):
         return withdraw(self, self.issue_id(issue_id or self.assignments.own()))
 
     @typed
+    def team(  # noqa: PLR0913 - by name
+        self,
+        *names: str,
+        size: int = 0,
+        agent: str = "",
+        issues: Sequence[str] = (),
+        plan: str | None = None,
+        prefix: str | None = None,
+        until_done: bool = False,
+        until_proposed: bool = False,
+        args: Sequence[str] | None = None,
+        yolo: bool = False,
+        no_trial: bool = False,
+        unchecked: bool = False,
+        limits: Limits | None = None,
+        ask: Callable[[Sequence[Proposal]], bool] | None = None,
+        finish: Event | None = None,
+        cancel: Event | None = None,
+        on_progress: Callable[[Sequence[Entry]], None] | None = None,
+    ) -> Ended:
+        """Starts a team of agents, looks after them until everything is done, and returns how it
+        ended: `is_done`, and the `reasons` why something is left.
+
+        `agent` is a client, such as `claude`, or a command of your own, which gets the briefing on
+        standard input. Each agent has a worktree; what it made is landed. `issues` are the only
+        ones to do, beside those of the `plan`, which is imported. `until_done` waits also for what
+        others do, `until_proposed` not for merges of pull requests. `on_progress` gets what each
+        agent does, several times a second. `ask` shows commands that nobody has seen to a person.
+        Once the event `finish` is set, the agents finish their issue; once `cancel` is, they are
+        stopped, and keep it.
+
+        Raises `NothingLands`, `InvalidInput` without a check unless it is meant to be `unchecked`,
+        `Untrusted`, `Busy` while another team runs here, and what making a worktree raises.
+        """
+        from queenbee.library import teams  # noqa: PLC0415 - start-up
+        from queenbee.starting.crew import Wanted  # noqa: PLC0415 - start-up
+        from queenbee.starting.limits import Limits  # noqa: PLC0415 - start-up
+        from queenbee.starting.team import Team  # noqa: PLC0415 - start-up
+
+        wanted = Wanted(
+            names=names,
+            size=size,
+            agent=agent,
+            only=teams.issues_of(self, issues, plan, prefix),
+            until_done=until_done,
+            until_proposed=until_proposed,
+            args=teams.options_of(self, args),
+            yolo=yolo,
+            is_tried=not no_trial,
+            limits=limits or Limits(),
+        )
+        teams.prepare(self, self.tell, unchecked=unchecked)
+        team = partial(Team, self, wanted, self.env, self.tell, ask)
+        return teams.look_after(team, on_progress=on_progress, finish=finish, cancel=cancel)
+
+    @waits
+    @typed
     def wait(
         self,
         *issue_ids: str,
@@ -270,7 +342,7 @@ class Hive(complete_hive.Hive):
         timeout_s: float = WAIT_S,
         cancel: Event | None = None,
         on_progress: OnProgress | None = None,
-    ) -> dict[str, object]:
+    ) -> Steps[dict[str, object]]:
         """Waits for the first of these: all the issues are done, one is `ready` for the actor or
         all are done, nobody else holds any of the patterns in `free`, there is unread `mail`.
 
@@ -281,8 +353,7 @@ class Hive(complete_hive.Hive):
 
         issues = tuple(self.issue_id(each, recorded=True) for each in issue_ids)
         wanted = work.Wanted(issues=issues, ready=ready, free=free, mail=mail)
-        with giving_up.until(cancel):
-            return work.wait(self, wanted, timeout_s=timeout_s, on_progress=on_progress)
+        return (yield from work.wait(self, wanted, timeout_s=timeout_s, on_progress=on_progress))
 
     @typed
     def changes(  # noqa: PLR0913 - by name
@@ -307,8 +378,8 @@ class Hive(complete_hive.Hive):
         """
         from queenbee.services import changes  # noqa: PLC0415 - start-up
 
-        wanted = changes.Wanted(droid, issue_id, kinds, self._from_root(path))
-        return changes.changes(self, since, wanted, timeout_s=timeout_s, cancel=cancel)
+        wanted = changes.Wanted.of(self, droid, issue_id, kinds, path)
+        return changes.Follower(self, since, wanted, timeout_s).follow(cancel)
 
     @typed
     def undo(self, *, dry_run: bool = False) -> Undone:
@@ -346,11 +417,8 @@ class Hive(complete_hive.Hive):
         """
         from queenbee.services import changes  # noqa: PLC0415 - start-up
 
-        wanted = changes.Wanted(droid, issue_id, kinds, self._from_root(path), since_ms)
+        wanted = changes.Wanted.of(self, droid, issue_id, kinds, path, since_ms)
         return changes.latest(self, wanted, limit)
-
-    def _from_root(self, path: str | None) -> str | None:
-        return None if path is None else self.reservations.check([path])[0].path
 
     @typed
     def status(self, *, sync: bool = False) -> Status:

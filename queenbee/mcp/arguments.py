@@ -53,9 +53,15 @@ def flag(about: str = "") -> Argument:
     return Argument(_schema("boolean", about), _flag)
 
 
-def count(about: str = "") -> Argument:
-    """Returns an argument that is a whole number of at least 1."""
-    return Argument(_schema("integer", about), _count)
+def count(about: str = "", *, least: int = 1) -> Argument:
+    """Returns an argument that is a whole number of at least so many."""
+
+    def read(name: str, value: object) -> int:
+        if not isinstance(value, int) or isinstance(value, bool) or value < least:
+            raise _wrong(name, f"a whole number of at least {least}", value)
+        return value
+
+    return Argument(_schema("integer", about), read)
 
 
 def duration(about: str = "") -> Argument:
@@ -155,12 +161,6 @@ def _texts(name: str, value: object) -> list[str]:
 def _flag(name: str, value: object) -> bool:
     if not isinstance(value, bool):
         raise _wrong(name, "true or false", value)
-    return value
-
-
-def _count(name: str, value: object) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise _wrong(name, "a whole number of at least 1", value)
     return value
 
 

@@ -16,8 +16,9 @@ from queenbee.core.json_form import error_document
 from queenbee.core.text import printable, shortened
 from queenbee.errors import Bug, Busy, InvalidInput, NotFound, QueenError
 from queenbee.mcp import arguments, resources
-from queenbee.mcp.request import Request, Result, Run
+from queenbee.mcp.request import SUBSCRIBING, UNSUBSCRIBE, Request, Result, Run
 from queenbee.mcp.results import Answer, answered, document_of, refused
+from queenbee.mcp.subscriptions import Subscriptions
 from queenbee.mcp.tools import TOOLS, Call, Tool
 from queenbee.mcp.wire import INVALID_PARAMS, Refusal
 from queenbee.mcp.workspace import Workspace
@@ -34,6 +35,9 @@ _ISSUE = {
     "description": "An issue with its holder, reserved files and thread",
     "mimeType": _JSON,
 }
+_OUTPUT: Result = {"type": "object", "required": ["result"]}
+"""What `structuredContent` is: its `result` is the document of the command."""
+_ALWAYS = "anthropic/alwaysLoad"
 _LISTS: dict[str, Result] = {
     "resources/list": {"resources": [{**_INBOX, "uri": resources.INBOX}]},
     "resources/templates/list": {"resourceTemplates": [{**_ISSUE, "uriTemplate": resources.ISSUE}]},
@@ -48,12 +52,14 @@ class Calls:
         workspace: Workspace,
         folders: Callable[[Request], Sequence[str]],
         tell: Callable[[Request, float, float | None, str], None],
+        tell_updated: Callable[[str], None],
     ) -> None:
         self._workspace = workspace
         self._folders = folders
         """Returns the addresses of the folders that the client works in."""
         self._tell = tell
         """Reports how far a call is; raises if the client no longer wants its answer."""
+        self._subscriptions = Subscriptions(tell_updated)
         self._long = threading.BoundedSemaphore(MOST_LONG_CALLS)
 
     def answer(self, request: Request) -> Result | Run:
@@ -68,10 +74,13 @@ class Calls:
             return _LISTS[request.method]
         if request.method == "resources/read":
             return self._read(request, uris)
+        if request.method in SUBSCRIBING:
+            return self._subscribe(request, uris)
         return self._call(request, uris)
 
     def close(self) -> None:
         """Closes the hives."""
+        self._subscriptions.close()
         self._workspace.close()
 
     def _read(self, request: Request, uris: Sequence[str]) -> Result:
@@ -86,6 +95,17 @@ class Calls:
             code = _RESOURCE_NOT_FOUND if isinstance(error, NotFound) else INVALID_PARAMS
             raise Refusal(code, printable(error.message), error_document(error)) from error
         return {"contents": [{"uri": uri, "text": text, "mimeType": _JSON}]}
+
+    def _subscribe(self, request: Request, uris: Sequence[str]) -> Result:
+        uri, workspace = str(request.params.get("uri")), self._workspace
+        if request.method == UNSUBSCRIBE:
+            self._subscriptions.remove(uri)
+            return {}
+        self._read(request, uris)  # It says if there is none.
+        place = workspace.chosen(workspace.roots(uris), resources.root_of(uri))
+        session = workspace.session(request.client, request.meta)
+        self._subscriptions.add(place, uri, lambda: workspace.own_hive(session, place))
+        return {}
 
     def _call(self, request: Request, uris: Sequence[str]) -> Result | Run:
         name, given = request.params.get("name"), request.params.get("arguments")
@@ -172,9 +192,12 @@ def declared(tool: Tool, roots: Sequence[str]) -> Result:
         required = [*schema.get("required", []), _ROOT]  # type: ignore[misc]
         schema = {**schema, "properties": properties, "required": required}
     # Some clients ask their user about what may destroy something or reach others, or refuse it.
-    hints = {"readOnlyHint": tool.reads_only, "destructiveHint": False, "openWorldHint": False}
-    about = {"name": tool.name, "description": tool.about}
-    return {**about, "inputSchema": schema, "annotations": hints}
+    hints: Result = {"destructiveHint": False, "openWorldHint": False}
+    if tool.reads_only:
+        hints["readOnlyHint"] = True
+    found: Result = {"name": tool.name, "description": tool.about, "inputSchema": schema}
+    found |= {"outputSchema": _OUTPUT, "annotations": hints}
+    return {**found, "_meta": {_ALWAYS: True}} if tool.of_loop else found
 
 
 def _as_result(answer: Answer) -> Result:

@@ -18,6 +18,9 @@ OF_HIVE = frozenset((
     "tools/list", "tools/call", "resources/list", "resources/read", "resources/templates/list",
 ))  # fmt: skip
 """What needs the hive; all else is answered at once."""
+UNSUBSCRIBE = "resources/unsubscribe"
+SUBSCRIBING = frozenset(("resources/subscribe", UNSUBSCRIBE))
+"""What a client of `initialize` may ask of the hive, too: only that one has a connection."""
 _KEPT = OF_HIVE - {"tools/call"} | {"server/discover", "prompts/list"}
 """What a client from 2026 on may keep for `ttlMs`; not at all, since a hive may come or go."""
 

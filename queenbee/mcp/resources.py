@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from urllib.parse import parse_qs, unquote, urlsplit
 
+from queenbee.core.names import EVERYONE
 from queenbee.errors import NotFound
+from queenbee.services.changes import Change, Wanted
 from queenbee.services.work.overview import overview
 from queenbee.workflows.complete_hive import Hive
 
@@ -19,6 +21,15 @@ def root_of(uri: str) -> str | None:
         return parse_qs(urlsplit(uri).query).get("root", [None])[0]
     except ValueError:
         return None
+
+
+def concerns(change: Change, uri: str, actor: str | None) -> bool:
+    """Returns whether a change of the hive may change what is at an address."""
+    address = uri.partition("?")[0]
+    if address == INBOX:
+        return change.kind == "messages" and change.after.get("to") in (actor, EVERYONE)
+    wanted = Wanted(issue_id=unquote(address.removeprefix(_ISSUES)))
+    return wanted.fits(change, fold_case=False)
 
 
 def read(hive: Hive, uri: str) -> object:

@@ -3,12 +3,37 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from queenbee.core.json_form import error_document, to_plain
 from queenbee.errors import QueenError
+
+_TOOLS = {
+    "next": "next",
+    "status": "status",
+    "claim": "claim",
+    "complete": "complete",
+    "reserve release": "release",
+    "reserve check": "check",
+    "reserve list": "status",
+    "reserve": "reserve",
+    "release": "release",
+    "msg send": "send",
+    "msg inbox": "inbox",
+    "msg thread": "inbox --thread",
+    "issue wait": "wait",
+    "issue new": "edit",
+    "issue edit": "edit",
+    "issue list": "show",
+    "show": "show",
+    "note": "note",
+}
+"""The commands that are tools, the longer ones first."""
+_COMMAND = re.compile(rf"\bqueen ({'|'.join(_TOOLS)})\b([^;]*)")
+_OPTION = re.compile(r"(?<=\s)--([a-z][a-z-]*)")
 
 
 @dataclass(frozen=True)
@@ -34,7 +59,20 @@ def answered(value: object, notices: Sequence[str]) -> Answer:
 def refused(error: QueenError, notices: Sequence[str]) -> Answer:
     """Returns the answer of a tool that was refused."""
     document = error_document(error)
+    told: Any = document["error"]
+    if told.get("hint"):
+        told["hint"] = in_tools(told["hint"])
     return _answer(document, document, notices, refused=True)
+
+
+def in_tools(hint: str) -> str:
+    """Returns a hint in which commands that are tools have the names and arguments of these."""
+    return _COMMAND.sub(lambda found: _as_tool(found[1], found[2]), hint)
+
+
+def _as_tool(command: str, rest: str) -> str:
+    tool = _TOOLS[command]
+    return tool + _OPTION.sub(lambda found: found[1].replace("-", "_"), rest)
 
 
 def document_of(value: object) -> str:

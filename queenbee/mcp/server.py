@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from queenbee.core.text import printable
 from queenbee.errors import Bug
 from queenbee.mcp.guide import INSTRUCTIONS, LOOP
-from queenbee.mcp.request import OF_HIVE, SERVER, Cancelled, Request
+from queenbee.mcp.request import OF_HIVE, SERVER, SUBSCRIBING, Cancelled, Request
 from queenbee.mcp.wire import INVALID_PARAMS, METHOD_NOT_FOUND, Refusal, Wire
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ _ENDING_S = 10.0
 _ENDS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _CAPABILITIES: Result = {
     "tools": {"listChanged": False},
-    "resources": {"listChanged": False, "subscribe": False},
+    "resources": {"listChanged": False, "subscribe": True},
     "prompts": {"listChanged": False},
 }
 _PROMPT: Result = {"name": "loop", "description": "How to take, do and complete issues here"}
@@ -52,7 +52,7 @@ _ALWAYS_THE_SAME: dict[str, Result] = {
     "ping": {},
     "server/discover": {
         "supportedVersions": list(STATELESS),
-        "capabilities": _CAPABILITIES,
+        "capabilities": {**_CAPABILITIES, "resources": {"listChanged": False, "subscribe": False}},
         "instructions": INSTRUCTIONS,
     },
     "prompts/list": {"prompts": [_PROMPT]},
@@ -119,7 +119,7 @@ class Server:
         if request.version is not None and request.version not in STATELESS:
             data = {"supported": list(STATELESS), "requested": request.version}
             raise Refusal(_UNSUPPORTED_VERSION, "this version is not supported", data)
-        if request.method in OF_HIVE:
+        if request.method in OF_HIVE or (request.version is None and request.method in SUBSCRIBING):
             return None
         if request.method not in _ALWAYS_THE_SAME:
             raise Refusal(METHOD_NOT_FOUND, "Method not found", printable(request.method[:80]))
@@ -157,7 +157,7 @@ class Server:
         from queenbee.mcp.calls import Calls  # noqa: PLC0415 - start-up
 
         if self._calls is None:
-            self._calls = Calls(self._open_workspace(), self._folders, self._tell)
+            self._calls = Calls(self._open_workspace(), self._folders, self._tell, self._updated)
         return self._calls
 
     def _answer(self, request: Request, run: Run) -> Run | None:
@@ -202,6 +202,10 @@ class Server:
             params = {"progressToken": token, "progress": done, "message": printable(message)}
             more = {"total": total} if total is not None else {}
             self.wire.notify("notifications/progress", {**params, **more})
+
+    def _updated(self, uri: str) -> None:
+        """Says that a resource has changed."""
+        self.wire.notify("notifications/resources/updated", {"uri": uri})
 
     def _start(self, run: Callable[[], object]) -> None:
         self._threads = [each for each in self._threads if each.is_alive()]

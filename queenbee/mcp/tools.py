@@ -1,7 +1,7 @@
 """The tools: what each is called, what it takes, and which rule of the hive it calls.
 
-The words here are read by every agent at every start, so that each one has to earn its place:
-`tests/mcp/test_tool_list.py` counts their tokens.
+The words here are read by every agent at every start, or found by a client that searches its
+tools: each has to earn its place. `tests/mcp_surface/test_tool_list.py` counts them and searches.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from queenbee.services import governing, unasked, work
 from queenbee.services.leases.edits import notes_on_checked
 from queenbee.services.telling import sending
 from queenbee.services.waiting.attempts import Progress as Waiting
+from queenbee.services.waiting.pauses import finish
 from queenbee.store.droids import agent_processes
 
 WAIT_S = 50
@@ -90,6 +91,8 @@ class Tool:
     run: Callable[[Call], object]
     is_long: Callable[[Mapping[str, Any]], bool] = lambda given: bool(given.get("wait"))
     reads_only: bool = False
+    of_loop: bool = False
+    """Whether a client that lists only some tools at first is asked to list this one."""
 
 
 def _next(call: Call) -> object:
@@ -212,6 +215,8 @@ def _recipient(call: Call) -> str:
 def _inbox(call: Call) -> object:
     given, messages = call.given, call.hive.messages
     ids, read, ack = given["ids"], given["read"], given["ack"]
+    if given["thread"]:
+        return messages.thread(given["thread"])
     if ack:
         return messages.acknowledge(_wanted_ids(ids))
     if read:
@@ -238,6 +243,35 @@ def _about(hive: Hive, issue: str | None) -> str | None:
     return None if issue is None else hive.issue_id(issue, recorded=True)
 
 
+def _show(call: Call) -> object:
+    issue, wanted = call.given["issue"], call.given["text"]
+    if (issue is None) == (wanted is None):
+        raise InvalidInput("show needs either issue or text")
+    if wanted is not None:
+        return call.hive.issues.find(text=wanted)[: call.given["limit"] or 20]
+    return call.hive.show(call.hive.issue_id(issue, recorded=True))
+
+
+def _edit(call: Call) -> object:
+    issue = call.given["issue"]
+    given = {
+        name: each for name, each in call.given.items() if each is not None and name != "issue"
+    }
+    if "type" in given:
+        given["issue_type"] = given.pop("type")
+    if issue is None:
+        if "title" not in given or "status" in given:
+            raise InvalidInput("a new issue has a title and no status", hint="or name its issue")
+        return {"issue_id": call.hive.issues.new(**given)}
+    if "depends_on" in given:
+        raise InvalidInput("depends_on is for new issues", hint="in a shell: queen issue dep")
+    return [call.hive.issues.edit(call.hive.issue_id(issue, recorded=True), **given)]
+
+
+def _note(call: Call) -> object:
+    return call.hive.assignments.note(call.given["text"])
+
+
 def _wait(call: Call) -> object:
     given = call.given
     wanted = work.Wanted(
@@ -248,7 +282,7 @@ def _wait(call: Call) -> object:
     )
     timeout_s = WAIT_S if given["timeout"] is None else given["timeout"]
     ticking = _ticking(call, timeout_s, wanted.shown())
-    return work.wait(call.hive, wanted, timeout_s=timeout_s, on_progress=ticking)
+    return finish(work.wait(call.hive, wanted, timeout_s=timeout_s, on_progress=ticking))
 
 
 def _ticking(call: Call, whole_s: float, what: str) -> Callable[[float], None]:
@@ -273,32 +307,33 @@ def _checking(call: Call) -> Callable[[Checking], None]:
 
 
 _ISSUE = word(required=True)
-_WAIT = duration("wait this long for your turn, e.g. 50s")
+_WAIT = duration("for your turn, e.g. 50s")
 
 TOOLS = {
     each.name: each
     for each in (
         Tool(
             "next",
-            "Take the next ready issue, with all you need to begin and your mail. Repeats the one "
-            "you have.",
+            "Take the next ready issue (task), with all you need to begin and your mail. Repeats "
+            "the one you have.",
             {
                 "reserve": texts("patterns to reserve too"),
                 "wait": _WAIT,
                 "take": flag("its share, too"),
             },
             _next,
+            of_loop=True,
         ),
         Tool(
             "status",
-            "Who you are, who works on what, what is ready or just done",
+            "Coordinate with other agents: who works on what, what is ready or just done",
             {},
             _status,
             reads_only=True,
         ),
         Tool(
             "claim",
-            "Claim one issue",
+            "Claim one issue (task)",
             {
                 "issue": _ISSUE,
                 "reason": text(),
@@ -319,10 +354,11 @@ TOOLS = {
             },
             _complete,
             is_long=lambda given: True,
+            of_loop=True,
         ),
         Tool(
             "reserve",
-            "Reserve files before you edit them: all patterns or none",
+            "Lock files before you edit them: reserves all patterns or none",
             {
                 "patterns": texts("e.g. src/api/**", required=True),
                 "shared": flag("others may edit too, in their own worktrees"),
@@ -333,10 +369,11 @@ TOOLS = {
                 "force": flag("take over; needs reason"),
             },
             _reserve,
+            of_loop=True,
         ),
         Tool(
             "release",
-            "Release an issue with its files, or reserved patterns",
+            "Release an issue with its files, or unlock patterns",
             {
                 "issue": word(),
                 "reason": text(),
@@ -347,14 +384,14 @@ TOOLS = {
         ),
         Tool(
             "check",
-            "Whether files are free, yours (mine) or held",
-            {"paths": texts("file names", required=True)},
+            "Whether files are free, yours (mine) or held (locked)",
+            {"paths": texts(required=True)},
             _check,
             reads_only=True,
         ),
         Tool(
             "send",
-            "Send a message",
+            "Send a message to other agents",
             {
                 "to": word("names with commas, human or @all"),
                 "body": text(required=True),
@@ -379,8 +416,37 @@ TOOLS = {
                 "issue": word(),
                 "since": word("2h or a time"),
                 "limit": count(),
+                "thread": word("of a message or issue"),
             },
             _inbox,
+        ),
+        Tool(
+            "show",
+            "Read one issue, or search issues by the words in text",
+            {"issue": word(), "text": text(), "limit": count()},
+            _show,
+            reads_only=True,
+        ),
+        Tool(
+            "edit",
+            "Create an issue for work that you discover, or edit an issue",
+            {
+                "issue": word(),
+                "title": text(),
+                "description": text(),
+                "acceptance": text(),
+                "type": word("default task"),
+                "priority": count("0 (first) to 4", least=0),
+                "depends_on": texts(),
+                "status": choice(("open", "in_progress", "blocked", "deferred")),
+            },
+            _edit,
+        ),
+        Tool(
+            "note",
+            "Tell others what you do beside your issue",
+            {"text": text(required=True)},
+            _note,
         ),
         Tool(
             "wait",
@@ -388,7 +454,7 @@ TOOLS = {
             {
                 "issues": texts(),
                 "ready": flag(),
-                "free": texts("patterns"),
+                "free": texts(),
                 "mail": flag(),
                 "timeout": duration(f"default {WAIT_S}s"),
             },

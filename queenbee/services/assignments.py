@@ -14,7 +14,8 @@ from queenbee.core.standing import superseded_assignments
 from queenbee.core.text import mentioned, some, suggested
 from queenbee.core.timestamps import format_duration, format_ms, instant_ms
 from queenbee.errors import InvalidInput, NotFound, NotReady, NotYours, Taken, Untrusted
-from queenbee.store import giving_up, waiting_line
+from queenbee.services.waiting.pauses import waits
+from queenbee.store import waiting_line
 from queenbee.store.droids.identity import checked_droid
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from queenbee.services.nudges import Nudges
     from queenbee.services.open_store import Store
     from queenbee.services.waiting.attempts import OnProgress
+    from queenbee.services.waiting.pauses import Steps
     from queenbee.services.waiting.queue import PlaceInLine, Queue
     from queenbee.services.writing.transaction import Transaction
     from queenbee.store.giving_up import Event
@@ -65,6 +67,7 @@ class Assignments:
         """Returns the tracker's issue, or None."""
         self._reservations = reservations
 
+    @waits
     @typed
     def claim(  # noqa: PLR0913 - by name
         self,
@@ -77,7 +80,7 @@ class Assignments:
         timeout_s: float = 0,
         cancel: Event | None = None,
         on_progress: OnProgress | None = None,
-    ) -> Assignment:
+    ) -> Steps[Assignment]:
         """Takes an issue for the actor; repeating it returns the same assignment.
 
         Never steals: raises `Taken` if another droid has it or has waited for it, `NotFound` if
@@ -94,14 +97,15 @@ class Assignments:
         from queenbee.core.queue import Want  # noqa: PLC0415 - start-up
         from queenbee.services.waiting.attempts import served  # noqa: PLC0415 - start-up
 
-        with giving_up.until(cancel):
-            return served(
+        return (
+            yield from served(
                 self._queue().place(Want(issue_id=issue_id), timeout_s),
                 lambda place: self._give(issue_id, actor, said, anyway=anyway, place=place),
                 kinds=[KIND, ISSUES],
                 files=[self._store.layout.issues_path],
                 on_progress=on_progress,
             )
+        )
 
     def stage_claim(self, tx: Transaction, issue_id: str) -> Assignment:
         """Takes an issue for the actor in a transaction that has checked that it is ready."""

@@ -20,16 +20,19 @@ from queenbee.errors import Cancelled, InvalidInput, NotFound
 from queenbee.services.history import written_at
 from queenbee.services.leases.live import covers
 from queenbee.services.waiting.attempts import Watch
+from queenbee.services.waiting.pauses import finish
 from queenbee.store import giving_up
 from queenbee.store.codec import decode
 from queenbee.store.memory.arrivals import Arrivals, last_number, loose_kinds
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
+    from typing import Self
 
     from queenbee.core.fold import Fields
     from queenbee.core.records import Record
     from queenbee.services.hive import Services
+    from queenbee.services.waiting.pauses import Steps
     from queenbee.store.giving_up import Event
 
 _AT_ONCE = 500
@@ -96,6 +99,20 @@ class Wanted:
     """Of reservations that cover this path from the root."""
     since_ms: int | None = None
 
+    @classmethod
+    def of(
+        cls,
+        hive: Services,
+        droid: str | None,
+        issue_id: str | None,
+        kinds: Sequence[str],
+        path: str | None,
+        since_ms: int | None = None,
+    ) -> Self:
+        """Returns what is wanted, of a path that a user typed."""
+        from_root = None if path is None else hive.reservations.check([path])[0].path
+        return cls(droid, issue_id, kinds, from_root, since_ms)
+
     def check(self) -> None:
         """Raises `InvalidInput` for a kind that no hive has."""
         unknown = [each for each in self.kinds if each not in KINDS]
@@ -130,40 +147,45 @@ def cursor_now(hive: Services) -> str:
     return _cursor(hive, last_number(memory))
 
 
-def changes(
-    hive: Services,
-    since: str,
-    wanted: Wanted,
-    *,
-    timeout_s: float | None,
-    cancel: Event | None = None,
-) -> Iterator[Change]:
-    """Yields what is wanted behind a cursor, and then what arrives, until `timeout_s` have passed
-    without anything, None for ever, or the event is set. Raises `InvalidInput` and `NotFound` for
-    a cursor that is none, or is of another memory.
+class Follower:
+    """Follows what is wanted behind a cursor, and then what arrives, until `timeout_s` have passed
+    without anything, None for ever. Raises `InvalidInput` and `NotFound` for a cursor that is none,
+    or is of another memory.
     """
-    wanted.check()
-    return _following(hive, _number(hive, since), wanted, timeout_s, cancel)
 
+    def __init__(self, hive: Services, since: str, wanted: Wanted, timeout_s: float | None) -> None:
+        wanted.check()
+        self._hive = hive
+        self._number = _number(hive, since)
+        self._wanted = wanted
+        self._timeout_s = timeout_s
 
-def _following(
-    hive: Services, number: int, wanted: Wanted, timeout_s: float | None, cancel: Event | None
-) -> Iterator[Change]:
-    fold_case, watch = hive.reservations.fold_case, Watch(hive, hive.kinds())
-    while True:
-        watch.look()
-        before = number
-        number, found = _after(hive, number)
-        yield from (each for each in found if wanted.fits(each, fold_case=fold_case))
-        if number == before:
-            until_s = time.monotonic() + (_FOREVER_S if timeout_s is None else timeout_s)
+    def further(self) -> Steps[list[Change] | None]:
+        """Comes to the next changes, some of which may not be wanted; None at the end."""
+        watch = Watch(self._hive, self._hive.kinds())
+        fold_case = self._hive.reservations.fold_case
+        while True:
+            watch.look()
+            before = self._number
+            self._number, found = _after(self._hive, before)
+            if self._number != before:
+                return [each for each in found if self._wanted.fits(each, fold_case=fold_case)]
+            wait_s = _FOREVER_S if self._timeout_s is None else self._timeout_s
+            has_more = yield from watch.wait(time.monotonic() + wait_s)
+            if not has_more and self._timeout_s is not None:
+                return None
+
+    def follow(self, cancel: Event | None = None) -> Iterator[Change]:
+        """Yields the changes, in this thread, until the event is set."""
+        while True:
             try:
                 with giving_up.until(cancel):
-                    has_more = watch.wait(until_s)
+                    found = finish(self.further())
             except Cancelled:
                 return
-            if not has_more and timeout_s is not None:
+            if found is None:
                 return
+            yield from found
 
 
 def latest(hive: Services, wanted: Wanted, limit: int) -> list[Change]:
@@ -173,7 +195,7 @@ def latest(hive: Services, wanted: Wanted, limit: int) -> list[Change]:
     while True:
         begin = max(0, end - span)
         since = _cursor(hive, begin)
-        found = [*changes(hive, since, wanted, timeout_s=0)]
+        found = [*Follower(hive, since, wanted, 0).follow()]
         if len(found) >= limit or not begin:
             return found[-limit:]
         span *= 8

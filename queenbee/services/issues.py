@@ -18,7 +18,7 @@ from queenbee.store.droids import roster
 from queenbee.store.issues_file import unreadable_row
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from typing import TypedDict, TypeVar
 
     from queenbee.core.fold import Fields
@@ -203,9 +203,13 @@ class Issues:
         gone = [each for each in self.tracked().values() if each.status == "tombstone"]
         return sorted(gone, key=lambda each: str(each.get("deleted_at") or ""), reverse=True)
 
-    def find(self, *, status: str | None = None) -> list[Issue]:
-        """Returns the issues, or those of one status: most urgent first, then oldest."""
-        return by_urgency(each for each in self.all().values() if status in (None, each.status))
+    def find(self, *, status: str | None = None, text: str | None = None) -> list[Issue]:
+        """Returns the issues, or those of one status, or that have all words of a text, in any
+        case: most urgent first, then oldest.
+        """
+        words = (text or "").casefold().split()
+        found = (each for each in self.all().values() if status in (None, each.status))
+        return by_urgency(each for each in found if _has(each, words))
 
     def standings(self, *, everything: bool = False) -> dict[str, Standing]:
         """Returns where each issue stands that is work for droids, by id; with `everything`, also
@@ -600,3 +604,10 @@ def _blocker(standing: Standing | None, issue_id: str) -> str:
     if standing is None:
         return mentioned(issue_id)
     return f"{mentioned(issue_id)} {bracketed(standing.holder or 'nobody has it')}"
+
+
+def _has(issue: Issue, words: Sequence[str]) -> bool:
+    if not words:
+        return True
+    said = " ".join((issue.id, issue.title, str(issue.get("description") or ""))).casefold()
+    return all(each in said for each in words)

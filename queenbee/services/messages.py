@@ -13,7 +13,7 @@ from queenbee.core.records import ACKED, IMPORTANCES, READ, Message, mark_of
 from queenbee.core.text import suggested
 from queenbee.core.timestamps import format_ms, instant_ms
 from queenbee.errors import InvalidInput, NotFound, NotYours, QueenError
-from queenbee.store import giving_up
+from queenbee.services.waiting.pauses import waits
 from queenbee.store.codec import decode
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from queenbee.core.records import Importance
     from queenbee.services.droids import Droids
     from queenbee.services.open_store import Store
+    from queenbee.services.waiting.pauses import Steps
     from queenbee.services.writing.transaction import Transaction
     from queenbee.store.giving_up import Event
 
@@ -326,6 +327,7 @@ class Messages:
             )
         ]
 
+    @waits
     @typed
     def wait(
         self,
@@ -334,7 +336,7 @@ class Messages:
         cancel: Event | None = None,
         from_: str | None = None,
         issue_id: str | None = None,
-    ) -> list[Message]:
+    ) -> Steps[list[Message]]:
         """Returns the actor's unread messages, newest first, as soon as there are any; an empty
         list at the timeout. Raises `Cancelled` once the event `cancel` is set.
         """
@@ -342,8 +344,7 @@ class Messages:
 
         watch = Watch(self._store, [KIND])
         asked = partial(self.inbox, unread=True, from_=from_, issue_id=issue_id)
-        with giving_up.until(cancel):
-            return until(watch, asked, timeout_s)
+        return (yield from until(watch, asked, timeout_s))
 
     @typed
     def acknowledge(self, message_ids: Sequence[str]) -> list[Message]:

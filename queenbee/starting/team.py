@@ -58,15 +58,17 @@ class Team:
         self,
         hive: Hive,
         wanted: Wanted,
-        *,
         env: Mapping[str, str],
         tell: Callable[[str], None],
         ask: Callable[[Sequence[Proposal]], bool] | None = None,
+        requests: Callable[[], int] = lambda: 0,
     ) -> None:
         """`ask` shows commands that nobody has seen to a person, and returns whether they may run;
-        None if nobody sits here.
+        None if nobody sits here. `requests` says how often it was asked to end in another way than
+        by a signal.
         """
         self._ask = ask
+        self._requests = requests
         self._asked: set[str] = set()
         self._hive = hive
         self._wanted = wanted
@@ -92,7 +94,7 @@ class Team:
             except Busy as error:
                 team = "a team is already at work here"
                 raise Busy(team, hint="queen status, or Ctrl-C there") from error
-            interrupts = stack.enter_context(Interrupts())
+            interrupts = stack.enter_context(Interrupts(self._requests))
             got = without_tokens(self._env, self._hive.layout.common_dir)
             if kept_back := sorted(self._env.keys() - got.keys()):
                 names = ", ".join(kept_back)

@@ -19,6 +19,7 @@ from queenbee.git.run import line
 from queenbee.git.touched import following, take_next
 from queenbee.git.unfinished import FOLDER
 from queenbee.git.worktrees.preparing import SetupFailed
+from queenbee.services.waiting.pauses import finish
 from queenbee.services.work import Nothing
 from queenbee.starting.clients import ALONE, LOOP, reported_cost, was_denied
 from queenbee.starting.ending import Reason
@@ -180,7 +181,7 @@ class Worker(PlacedAgent):
         self._make_fit()
         if held is None and self._lands_what_waited():
             return
-        taken = take_next(self.hive)
+        taken = finish(take_next(self.hive))
         if isinstance(taken, Nothing):
             is_end = taken.is_end or not taken.counts["total"]
             if is_end and (self.entry.is_ending or not self.obstacles):

@@ -50,19 +50,28 @@ CALLS = {
     "worktree setup": "worktrees.setup",
     "worktree prune": "worktrees.prune",
     "worktree remove": "worktrees.remove",
+    "start": "team",
+    "plan check": "plans.check",
+    "plan annotate": "plans.annotate",
+    "plan import": "plans.import_",
+    "plan graph": "plans.graph",
+    "plan convert": "plans.convert",
 }
 """The call of each command of the loop, on an open hive."""
 
 NAMED = {
     "wait": "timeout_s", "timeout": "timeout_s", "patterns": "reserve", "no_verify": "unverified",
-    "go_on": "resume", "on": "on", "file": "data", "issues": "issue_ids",
+    "go_on": "resume", "only": "issues", "issues": "issue_ids", "paths": "path", "on": "on",
+    "file": "data",
 }  # fmt: skip
 """What an option of a command is called in its call, where that is another name."""
 
+LIMITS = ("minutes", "issues", "failures", "cost")
 OF_QUEEN = {
     "land": {"no_wait", "result", "abort"},  # Of a landing that outlives its command.
     "complete": {"take_next"},
     "log": {"follow"},  # `changes`.
+    "start": {"interactive", "logs", "adopt", *(f"max_{each}" for each in LIMITS)},
     "undo": {"yes"},  # A question to a person.
     "status": {"everywhere"},  # `hives.glimpses`.
 }

@@ -11,9 +11,12 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 from hives import Clock, QuickQueen, commit_file, records, write_lines
 from mcp_clients import ERAS, called, error_of, inside, result_of, texts
+
+from queenbee.mcp.results import in_tools
 
 _ID = re.compile(r"\b(q[a-z])-[0-9A-HJKMNP-TV-Z]{26}\b")
 _TREE = re.compile(r'("tree_id": )"[0-9A-Z]+"')
@@ -89,6 +92,15 @@ ANSWERS: list[Case] = [
     ("inbox", {"read": True}, ["msg", "read"]),
     ("inbox", {"read": True, "ids": ["LAST"]}, ["msg", "read", "LAST"]),
     ("inbox", {"ack": True, "ids": ["LAST"]}, ["msg", "ack", "LAST"]),
+    ("inbox", {"thread": "qb-3"}, ["msg", "thread", "qb-3"]),
+    ("show", {"issue": "qb-4"}, ["show", "qb-4"]),
+    ("show", {"text": "Issue 2"}, ["issue", "list", "--match", "issue 2"]),
+    (
+        "edit",
+        {"issue": "qb-2", "title": "New", "status": "deferred"},
+        ["issue", "edit", "qb-2", "--title", "New", "--status", "deferred"],
+    ),
+    ("note", {"text": "renaming too"}, ["note", "renaming too"]),
     ("wait", {"mail": True}, ["issue", "wait", "--mail"]),
     ("wait", {"ready": True, "timeout": "5s"}, ["issue", "wait", "--ready", "--timeout", "5s"]),
     ("wait", {"free": ["lib/x"]}, ["issue", "wait", "--free", "lib/x"]),
@@ -194,7 +206,60 @@ def test_a_tool_is_refused_as_its_command_is(
     (answer,) = called(repo, (tool, given), env={"QUEEN_DROID": "ui"})
     error = error_of(answer)
     assert error["code"] == code
-    assert _alike(error, repo) == _alike(ran.error, twin.cwd)
+    hinted = (
+        {**ran.error, "hint": in_tools(ran.error["hint"])} if ran.error.get("hint") else ran.error
+    )
+    assert _alike(error, repo) == _alike(hinted, twin.cwd)
+
+
+def test_work_that_was_discovered_becomes_an_issue(twin: QuickQueen, repo: Path) -> None:
+    found = {"title": "Found", "description": "on the way", "priority": 0, "depends_on": ["qb-4"]}
+    (made,) = called(repo, ("edit", found), env={"QUEEN_DROID": "ui"})
+    (shown,) = called(repo, ("show", {"issue": result_of(made)["issue_id"]}))
+    issue = result_of(shown)["issue"]
+    assert {name: issue[name] for name in ("title", "description", "priority")} == {
+        name: found[name] for name in ("title", "description", "priority")
+    }
+    refused = called(
+        repo,
+        ("edit", {"description": "x"}),
+        ("show", {}),
+        ("edit", {"issue": "qb-2", "depends_on": ["qb-1"]}),
+    )
+    assert [error_of(each)["code"] for each in refused] == ["invalid_input"] * 3
+
+
+def test_a_hint_names_tools_and_their_arguments() -> None:
+    commands = "queen reserve docs/a.md --wait=2h --no-verify; or: queen msg send ui 'TEXT'"
+    assert in_tools(commands) == "reserve docs/a.md wait=2h no_verify; or: send ui 'TEXT'"
+    assert in_tools("in a shell: queen land -m TEXT") == "in a shell: queen land -m TEXT"
+
+
+@pytest.mark.filterwarnings("ignore:resources/:mcp.MCPDeprecationWarning")
+def test_a_client_is_told_of_what_it_subscribed_to(repo: Path, quick: QuickQueen) -> None:
+    quick("init")
+    write_lines(repo / ".beads" / "issues.jsonl", {"id": "qb-1", "title": "x", "status": "open"})
+
+    told: list[str] = []
+    came = [anyio.Event()]
+
+    async def hear(message: Any) -> None:
+        params = getattr(getattr(message, "root", message), "params", None)
+        if uri := getattr(params, "uri", None):
+            told.append(str(uri))
+            came[0].set()
+
+    async def act(client: Any) -> None:
+        for uri in ("queen://inbox", "queen://issues/qb-1"):
+            await client.subscribe_resource(uri)
+        for command in (("claim", "qb-1"), ("msg", "send", "ui", "hello", "--new")):
+            came[0] = anyio.Event()
+            assert quick(*command, as_="reviewer").code == 0
+            with anyio.fail_after(30):
+                await came[0].wait()
+
+    inside(repo, act, env={"QUEEN_DROID": "ui"}, mode="legacy", message_handler=hear)
+    assert told == ["queen://issues/qb-1", "queen://inbox"]
 
 
 def test_a_resource_is_what_its_command_prints(twin: QuickQueen, repo: Path) -> None:

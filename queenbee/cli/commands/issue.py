@@ -271,10 +271,11 @@ def _show_exported(found: Exported) -> None:
     show_default=True,
     help="For people, spreadsheets or programs",
 )
-def list_(hive: Hive, status: str | None, form: str) -> Exported:
+@click.option("--match", metavar="TEXT", help="Only those that have all of these words")
+def list_(hive: Hive, status: str | None, form: str, match: str | None) -> Exported:
     """List the tracker's issues, those that are done included"""
     tell_origin(hive)
-    return Exported(hive.issues.find(status=status), form)
+    return Exported(hive.issues.find(status=status, text=match), form)
 
 
 def _show_written(value: dict[str, object]) -> None:

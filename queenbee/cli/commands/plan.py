@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -16,15 +15,13 @@ from queenbee.cli.rendering import show_findings, verdict
 from queenbee.cli.terminal import say
 from queenbee.core.text import printable, some, suggested
 from queenbee.errors import QueenError
-from queenbee.store.git_trees import git_tree
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from queenbee.documents.findings import Finding
     from queenbee.documents.issue_rows import RowImport
-    from queenbee.documents.plans.plan import Plan
     from queenbee.library.hive import Hive
+    from queenbee.library.plans import Form, PlanGraph
 
 _plan = click.argument("path", metavar="PLAN.md")
 
@@ -52,7 +49,7 @@ _unit = click.option(
 
 def _show_checked(value: Any) -> None:
     for each in value if isinstance(value, list) else [value]:
-        _show_one(each)
+        _show_one(each.to_dict())
 
 
 def _show_one(value: Mapping[str, Any]) -> None:
@@ -109,8 +106,7 @@ def check(
     call: Invocation,
     paths: tuple[str, ...],
     agents_dir: str | None,
-    strict: bool,
-    **said: str | None,
+    **said: Any,
 ) -> Answer:
     """Check whether plans can become beads
 
@@ -122,79 +118,29 @@ def check(
     is in no sprint. A plan with warnings is valid; with --strict, it is not if a line that has the
     form of a sprint or a field is not read.
     """
-    from queenbee.workflows.imports import default_branch, usual_branch_prefix  # noqa: PLC0415 - start-up
-    from queenbee.workflows.validation import agents_for  # noqa: PLC0415 - start-up
+    from queenbee.documents.findings import Finding  # noqa: PLC0415 - start-up
+    from queenbee.documents.plans.plan import Plan  # noqa: PLC0415 - start-up
+    from queenbee.library.plans import CheckedPlan, Plans  # noqa: PLC0415 - start-up
 
-    tree = git_tree(os.getcwd())
-    rules = {
-        "source_branch": said["source_branch"] or default_branch(tree),
-        "branch_prefix": said["branch_prefix"] or usual_branch_prefix(tree),
-        "agents": agents_for(os.getcwd(), agents_dir),
-    }
-    checked: list[dict[str, object]] = []
+    checked: list[CheckedPlan] = []
     worst = NO
     for path in paths:
+        source = "standard input" if path == "-" else path
         try:
-            checked.append(_checked(path, said["unit"], rules, strict=strict))
+            checked.append(Plans.check(source, text=_text(path), agents_dir=agents_dir, **said))
         except QueenError as error:
             if len(paths) == 1:
                 raise
             worst = max(worst, exit_code(error))
-            checked.append(_unread(path, error))
-    yes = all(value["valid"] for value in checked)
+            checked.append(CheckedPlan(source, Plan((), ()), [Finding("", error.message)], False))
+    yes = all(each.valid for each in checked)
     return Answer(checked[0] if len(checked) == 1 else checked, yes=yes, no=worst)
 
 
-def _checked(
-    path: str, unit: str | None, rules: Mapping[str, Any], *, strict: bool
-) -> dict[str, object]:
-    from queenbee.documents.plans.headings import read_unit  # noqa: PLC0415 - start-up
-    from queenbee.documents.plans.plan import parse_plan  # noqa: PLC0415 - start-up
-    from queenbee.documents.plans.plan_check import check_plan  # noqa: PLC0415 - start-up
-    from queenbee.documents.plans.sections import Unread  # noqa: PLC0415 - start-up
+def _text(path: str) -> str | None:
+    from queenbee.documents.plans.source_text import read_markdown_stream  # noqa: PLC0415 - start-up
 
-    plan = parse_plan(_text(path), read_unit(unit) if unit else None)
-    found = check_plan(plan, **rules)
-    valid = not any(finding.severity == "error" for finding in found)
-    refused = strict and any(isinstance(finding, Unread) for finding in found)
-    return _answer(path, plan, found, valid=valid and not refused)
-
-
-def _unread(path: str, error: QueenError) -> dict[str, object]:
-    from queenbee.documents.findings import Finding  # noqa: PLC0415 - start-up
-    from queenbee.documents.plans.plan import Plan  # noqa: PLC0415 - start-up
-
-    return _answer(path, Plan((), ()), [Finding("", error.message)], valid=False)
-
-
-def _answer(path: str, plan: Plan, found: Sequence[Finding], *, valid: bool) -> dict[str, object]:
-    return {
-        "source": "standard input" if path == "-" else path,
-        "valid": valid,
-        "unit": str(plan.unit or ""),
-        "other_units": dict(plan.other_units),
-        "phases": [phase.number for phase in plan.phases],
-        "sprints": [sprint.number for sprint in plan.sprints],
-        "skipped": [sprint.number for sprint in plan.skipped],
-        "left_out": list(plan.left_out),
-        "parts": [
-            {"line": part.heading.first + 1, "heading": part.heading.place, "open": part.boxes.open}
-            for part in plan.parts
-        ],
-        "states": [
-            {"sprint": each.number, "state": each.mark or "open", "why": each.why}
-            for each in (*plan.sprints, *plan.skipped)
-        ],
-        "findings": found,
-    }
-
-
-def _text(path: str) -> str:
-    from queenbee.documents.plans.source_text import read_markdown, read_markdown_stream  # noqa: PLC0415 - start-up
-
-    if path == "-":
-        return read_markdown_stream(sys.stdin.buffer, "standard input")
-    return read_markdown(path)
+    return read_markdown_stream(sys.stdin.buffer, "standard input") if path == "-" else None
 
 
 class Imported:
@@ -266,10 +212,9 @@ def import_(hive: Hive, path: str, dry_run: bool, **setting: Any) -> Imported:
     Importing the same plan again changes nothing. Only rows of its beads change.
     """
     from queenbee.documents.plans.plan_import import InvalidPlan  # noqa: PLC0415 - start-up
-    from queenbee.workflows.imports import PlanImport, import_plan_file  # noqa: PLC0415 - start-up
 
     try:
-        found = import_plan_file(hive, path, PlanImport(**setting), dry_run=dry_run)
+        found = hive.plans.import_(path, dry_run=dry_run, **setting)
     except InvalidPlan as error:
         if not invocation().json:
             show_findings(error.details["findings"], path)  # type: ignore[arg-type]
@@ -293,17 +238,15 @@ def _show_annotated(value: Mapping[str, Any]) -> None:
 @dry_run
 def annotate(hive: Hive, path: str, dry_run: bool) -> dict[str, object]:
     """Write the id of each sprint's bead under its heading"""
-    from queenbee.workflows.imports import annotate_plan_file  # noqa: PLC0415 - start-up
-
     return {
         "path": path,
         "dry_run": dry_run,
-        **asdict(annotate_plan_file(hive, path, dry_run=dry_run)),
+        **asdict(hive.plans.annotate(path, dry_run=dry_run)),
     }
 
 
 @command(
-    show=lambda value: click.echo(value["text"], nl=False),
+    show=lambda value: click.echo(value.text, nl=False),
     example="queen plan graph plans/accounts.md --format mermaid",
     opens_hive=False,
 )
@@ -317,23 +260,15 @@ def annotate(hive: Hive, path: str, dry_run: bool) -> dict[str, object]:
     show_default=True,
     help="The output format",
 )
-def graph(call: Invocation, path: str, unit: str | None, form: str) -> dict[str, object]:
+def graph(call: Invocation, path: str, unit: str | None, form: Form) -> PlanGraph:
     """Show what waits for what"""
-    from queenbee.documents.plans.headings import read_unit  # noqa: PLC0415 - start-up
-    from queenbee.documents.plans.plan import parse_plan  # noqa: PLC0415 - start-up
-    from queenbee.documents.plans.plan_check import check_plan  # noqa: PLC0415 - start-up
-    from queenbee.documents.plans.plan_graph import plan_dependencies, render_plan  # noqa: PLC0415 - start-up
-    from queenbee.documents.plans.source_text import read_markdown  # noqa: PLC0415 - start-up
+    from queenbee.library.plans import Plans  # noqa: PLC0415 - start-up
 
-    plan = parse_plan(read_markdown(path), read_unit(unit) if unit else None)
-    if any(finding.severity == "error" for finding in check_plan(plan)):
+    found = Plans.graph(path, unit=unit, form=form)
+    if found.has_errors:
         see = suggested("queen plan check", path)
         call.tell(f"the plan has errors, so sprints may be missing: {see}")
-    return {
-        "format": form,
-        "text": render_plan(plan, form),
-        "dependencies": plan_dependencies(plan),
-    }
+    return found
 
 
 @command(
@@ -349,9 +284,9 @@ def convert(call: Invocation, path: str, unit: str | None, write: bool) -> dict[
 
     Only headings change. With --unit list, the items of lists become the sprints.
     """
-    from queenbee.documents.plans.convert import convert_file  # noqa: PLC0415 - start-up
+    from queenbee.library.plans import Plans  # noqa: PLC0415 - start-up
 
-    return {"path": path, "written": write, "diff": convert_file(path, unit, write=write)}
+    return {"path": path, "written": write, "diff": Plans.convert(path, unit=unit, write=write)}
 
 
 plan: QueenGroup = group(

@@ -27,15 +27,12 @@ from queenbee.cli.rendering import ago, paragraph, table
 from queenbee.cli.terminal import say
 from queenbee.core.names import is_name
 from queenbee.core.text import HINT, printable
-from queenbee.errors import InvalidInput, NoHive, NotFound, NothingLands, Untrusted
+from queenbee.errors import InvalidInput, NoHive, NotFound, Untrusted
 from queenbee.git import ownership
-from queenbee.git.upstream import pushing
-from queenbee.git.worktrees.preparing import seen_setup
 from queenbee.library.hive import Hive
 from queenbee.store import safe_open
 from queenbee.store.droids import roster
 from queenbee.store.settings import CLIENTS
-from queenbee.store.trust import of_setting
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -43,7 +40,6 @@ if TYPE_CHECKING:
 
     from queenbee.starting.crew import Crew, Wanted
     from queenbee.starting.ending import Ended
-    from queenbee.starting.team import Team
     from queenbee.store.trust import Proposal
 
 _SHOW_EVERY_S = 30.0
@@ -127,6 +123,7 @@ def start(  # noqa: PLR0913 - the options of a command
     Exit 0: everything is done. Exit 1: something is left, and the output says why. Exit 3: nothing
     can land here. Exit 10: all that is left is proposed and not merged, or waits for that.
     """
+    from queenbee.library import teams  # noqa: PLC0415 - start-up
     from queenbee.starting import crew, limits  # noqa: PLC0415 - start-up
 
     hive = _hive(call)
@@ -135,52 +132,51 @@ def start(  # noqa: PLR0913 - the options of a command
         return Answer(None, yes=True)
     for each in adopt:
         ownership.adopt(hive.layout, each)
+    limit = limits.Limits(**{name: most[f"max_{each}"] for name, each in _LIMITS.items()})
     wanted = crew.Wanted(
         names=names,
         size=size or 0,
         agent=agent or "",
-        only=_only(hive, only, plan, prefix),
+        only=teams.issues_of(hive, only, plan, prefix),
         until_done=until_done,
         until_proposed=until_proposed,
-        args=_args(hive, args),
+        args=teams.options_of(hive, None if args is None else shlex.split(args)),
         yolo=yolo,
         is_tried=not no_trial,
-        limits=limits.Limits(**{name: most[f"max_{each}"] for name, each in _LIMITS.items()}),
+        limits=limit,
     )
     return _started(hive, wanted, opens=interactive)
 
 
 def _started(hive: Hive, wanted: Wanted, *, opens: bool) -> Answer:
+    from queenbee.library import teams  # noqa: PLC0415 - start-up
     from queenbee.starting.crew import Crew  # noqa: PLC0415 - start-up
-    from queenbee.starting.team import Team  # noqa: PLC0415 - start-up
 
+    hive.tell = _said
     ask = partial(_lets_run, hive) if _asks() else None
     crew = Crew(hive, wanted, env=os.environ, tell=_said, ask=ask)
-    _settle_check(hive, [each.name for each in crew.clients().values()])
-    _refuse_hindered(hive)
+    _settle_check(hive, [each.name for each in crew.clients().values()] if _asks() else [])
+    # Nobody is asked anything where nothing can land; what else is in the way, the team tells.
+    teams.prepare(hive, _said if opens else lambda text: None, unchecked=True)
     if opens:
         crew.open()
         return Answer(None, yes=True)
-    if _lets_do_all(hive, crew, wanted):
-        wanted = replace(wanted, yolo=True)
-    ended = Team(hive, wanted, env=os.environ, tell=_said, ask=ask).run(_Screen())
+    ended = hive.team(
+        *wanted.names,
+        size=wanted.size,
+        agent=wanted.agent,
+        issues=wanted.only or (),
+        until_done=wanted.until_done,
+        until_proposed=wanted.until_proposed,
+        args=wanted.args,
+        yolo=_lets_do_all(hive, crew, wanted) or wanted.yolo,
+        no_trial=not wanted.is_tried,
+        unchecked=True,
+        limits=wanted.limits,
+        ask=ask,
+        on_progress=_Screen(),
+    )
     return Answer(ended, yes=ended.is_done, no=_ENDED.get(ended.why.code, NO))
-
-
-def _refuse_hindered(hive: Hive) -> None:
-    """Tells what is in the way of landings. Raises `NothingLands` if nothing could land."""
-    from queenbee.git.beforehand.hindrances import hindrances  # noqa: PLC0415 - start-up
-
-    found = hindrances(hive.layout)
-    for each in found:
-        if not each.stops:
-            _said(each.sentence)
-    if stops := [each for each in found if each.stops]:
-        raise NothingLands(
-            "; ".join(each.what for each in stops),
-            hint=stops[0].hint,
-            hindrances=[each.to_dict() for each in stops],
-        )
 
 
 def _lets_do_all(hive: Hive, crew: Crew, wanted: Wanted) -> bool:
@@ -227,33 +223,6 @@ def _said(text: str) -> None:
         sys.stdout.flush()
 
 
-def _only(
-    hive: Hive, only: Sequence[str], plan: str | None, prefix: str | None
-) -> list[str] | None:
-    """Returns the issues to do, after importing those of a plan; None for all."""
-    found = [hive.issue_id(each, recorded=True) for each in only]
-    for each in found:
-        hive.issues.get(each)
-    if plan is not None:
-        from queenbee.workflows import imports  # noqa: PLC0415 - start-up
-
-        imports.import_plan_file(hive, plan, imports.PlanImport(prefix=prefix))
-        found += imports.plan_beads(hive, plan).values()
-    return found or None
-
-
-def _args(hive: Hive, given: str | None) -> list[str]:
-    """Returns the options for the clients. Those of queen.toml may be another's: a clone's, so that
-    they count once a person here has seen them. Raises `Untrusted`.
-    """
-    if given is not None:
-        return shlex.split(given)
-
-    said = list(hive.layout.settings.team_args)
-    Consent.of(hive).require(of_setting("team.args", said))
-    return said
-
-
 def _settle_check(hive: Hive, clients: Sequence[str]) -> None:
     way = settle_check(invocation(), hive.layout)
     if way:
@@ -263,20 +232,15 @@ def _settle_check(hive: Hive, clients: Sequence[str]) -> None:
 
 def _ask_for_all(hive: Hive, clients: Sequence[str]) -> None:
     """Asks a person once for everything that the team may run; without one, only the check and the
-    set-up have to be seen, and issues whose commands are not wait. Raises `Untrusted`.
+    set-up have to be seen, and issues whose commands are not wait.
     """
     from queenbee.git.landing.judged.judging import unseen  # noqa: PLC0415 - start-up
-    from queenbee.git.landing.leading import seen_check  # noqa: PLC0415 - start-up
-    from queenbee.git.landing.work import Rules  # noqa: PLC0415 - start-up
 
     if _asks():
         settings = unseen_settings(hive.layout, hive.layout.tree, os.environ, clients)
         with suppress(Untrusted):  # What the person does not want to run waits.
             Consent.of(hive).require([*unseen(hive), *settings])
         hive.asks_person = None
-    seen_check(hive, Rules.of(hive))
-    seen_setup(hive.layout)
-    Consent.of(hive).require(pushing(hive.layout))
 
 
 def _lets_run(hive: Hive, unseen: Sequence[Proposal]) -> bool:
@@ -294,11 +258,11 @@ class _Screen:
     def __init__(self) -> None:
         self._shown_s = time.monotonic()
 
-    def __call__(self, team: Team) -> None:
+    def __call__(self, entries: Sequence[roster.Entry]) -> None:
         if time.monotonic() < self._shown_s + _SHOW_EVERY_S or invocation().json:
             return
         self._shown_s = time.monotonic()
-        show_roster([each.entry for each in team.workers])
+        show_roster(entries)
 
 
 def show_roster(entries: Sequence[roster.Entry]) -> None:

@@ -22,6 +22,7 @@ from queenbee.git.remote.syncing import sync, take_in
 from queenbee.services.assignments import taken
 from queenbee.services.leases.lease_refusals import Holder, Refusal
 from queenbee.services.waiting.attempts import Watch
+from queenbee.services.waiting.pauses import finish
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -106,7 +107,7 @@ class _Lost(Exception):
             )
 
         kinds = {_kind(each) for each in self._winners}
-        Watch(hive, sorted(kinds)).wait(time.monotonic() + most_s, has_changed)
+        finish(Watch(hive, sorted(kinds)).wait(time.monotonic() + most_s, has_changed))
 
 
 def _once(

@@ -11,6 +11,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from queenbee.errors import Busy, ExternalFailure, IssueClosed, NotReady, Taken
+from queenbee.services.waiting.pauses import finish, long_step
 from queenbee.store import giving_up
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from queenbee.core.records import Assignment, Reservation
     from queenbee.services.hive import Services
+    from queenbee.services.waiting.pauses import Steps
     from queenbee.services.work import Begin, Nothing
     from queenbee.services.work.waiting import OnProgress
 
@@ -77,7 +79,7 @@ class Terms:
         wait_s: float = 0,
         on_progress: OnProgress | None = None,
         whole_share: bool = False,
-    ) -> Begin | Nothing:
+    ) -> Steps[Begin | Nothing]:
         """Takes the next issue, as `git.touched.take_next` does, or the next best one if another
         machine was faster. With `whole_share`, also what is offered with it.
         """
@@ -87,9 +89,9 @@ class Terms:
         answers: list[Begin | Nothing] = []
         following = touched.following(self.hive, on_progress, self.tell)
 
-        def grant(left_s: float) -> list[Grant]:
+        def grant(left_s: float) -> Steps[Sequence[Grant]]:
             asked: Any = {"patterns": patterns, "wait_s": left_s, "on_progress": following}
-            taken = touched.take_next(self.hive, **asked)
+            taken = yield from touched.take_next(self.hive, **asked)
             answers.append(taken)
             if not isinstance(taken, Begin):
                 return []
@@ -99,20 +101,34 @@ class Terms:
         given: Sequence[Grant] = ()
         for attempt in range(_ATTEMPTS):
             try:
-                given = self.granted(grant, wait_s=left_s())
+                given = yield from self._given(grant, left_s())
                 break
             except Taken:
                 if attempt == _ATTEMPTS - 1:
                     raise
-        if isinstance(taken := answers[-1], Begin):
+        taken = answers[-1]
+        if isinstance(taken, Begin):
             taken.settle(given)
             if whole_share:
                 self._take_share(taken)
+        self._settle(taken, has_waited=wait_s > 0)
+        return taken
+
+    def _given(
+        self, grant: Callable[[float], Steps[Sequence[Grant]]], wait_s: float
+    ) -> Steps[Sequence[Grant]]:
+        if not self.confirm:
+            return (yield from grant(wait_s))
+        yield long_step(self.hive.engine)  # It talks to another machine while it waits.
+        return self.granted(lambda left_s: finish(grant(left_s)), wait_s=wait_s)
+
+    def _settle(self, taken: Begin | Nothing, *, has_waited: bool) -> None:
+        from queenbee.services.work import Nothing  # noqa: PLC0415 - start-up
+
         self.hive.messages.drop_merged()
         taken.take_mail(self.hive)
-        if wait_s > 0 and not isinstance(taken, Begin) and taken.state == "done":
+        if has_waited and isinstance(taken, Nothing) and taken.state == "done":
             self._close(taken)
-        return taken
 
     def _take_share(self, taken: Begin) -> None:
         for each in [*taken.share]:
@@ -123,14 +139,14 @@ class Terms:
 
     def take_following(
         self, wait_s: float = 0, on_progress: OnProgress | None = None
-    ) -> Begin | Nothing | None:
+    ) -> Steps[Begin | Nothing | None]:
         """Takes the next issue after another one was completed: that has been done, so what keeps
         the remote from confirming the next one is only told. Returns None then. Waits for so long
         while others are at work. Where there is none, commits the records.
         """
         from queenbee.services.work import Nothing  # noqa: PLC0415 - start-up
 
-        found = self._following(wait_s, on_progress)
+        found = yield from self._following(wait_s, on_progress)
         if isinstance(found, Nothing):
             self._close(found)
         return found
@@ -144,12 +160,14 @@ class Terms:
         if found.uncommitted_records is not None:
             found.uncommitted_records = landed.uncommitted_records(self.hive.layout)
 
-    def _following(self, wait_s: float, on_progress: OnProgress | None) -> Begin | Nothing | None:
+    def _following(
+        self, wait_s: float, on_progress: OnProgress | None
+    ) -> Steps[Begin | Nothing | None]:
         try:
             if wait_s > 0:
                 with suppress(Busy):
-                    return self.take_next(wait_s=wait_s, on_progress=on_progress)
-            return self.take_next()
+                    return (yield from self.take_next(wait_s=wait_s, on_progress=on_progress))
+            return (yield from self.take_next())
         except (Busy, ExternalFailure, Taken) as error:
             if not self.confirm:
                 raise

@@ -20,7 +20,7 @@ from queenbee.core.timestamps import format_ms, instant_ms
 from queenbee.errors import Busy, Held, InvalidInput
 from queenbee.services.leases.live import ACTIVE, KIND, LiveLeases, covers
 from queenbee.services.leases.paths import Resolved, path_of, pattern_of
-from queenbee.store import giving_up
+from queenbee.services.waiting.pauses import waits
 from queenbee.store.git_files import tree_id
 from queenbee.store.git_trees import folds_case
 from queenbee.store.settings import AUTO, EXCLUSIVE
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from queenbee.services.nudges import Nudges
     from queenbee.services.open_store import Store
     from queenbee.services.waiting.attempts import Progress
+    from queenbee.services.waiting.pauses import Steps
     from queenbee.services.waiting.queue import PlaceInLine, Queue
     from queenbee.services.writing.transaction import Transaction
     from queenbee.store.giving_up import Event
@@ -92,6 +93,7 @@ class Reservations:
             fold_case=self.fold_case, cache_path=store.layout.verdicts_path(KIND)
         )
 
+    @waits
     @typed
     def reserve(  # noqa: PLR0913 - by name
         self,
@@ -107,7 +109,7 @@ class Reservations:
         session: str | None = None,
         alone: bool = True,
         on_progress: Callable[[Progress], None] | None = None,
-    ) -> list[Reservation]:
+    ) -> Steps[list[Reservation]]:
         """Leases all of the patterns to the actor, or none; returns the leases in their order.
 
         Reserving a pattern again extends its lease and never shortens it. Raises `Held`, which
@@ -129,8 +131,7 @@ class Reservations:
             issue_id = self._own_issue()
         request = self._request(asker, patterns, ttl_s, issue_id, reason)
         request.force = force
-        with giving_up.until(cancel):
-            return self._granted(request, timeout_s, on_progress)
+        return (yield from self._granted(request, timeout_s, on_progress))
 
     def resolve(self, patterns: Iterable[str]) -> list[Resolved]:
         """Returns patterns from the root for what the user typed, each with a note for the user.
@@ -429,7 +430,7 @@ class Reservations:
 
     def _granted(
         self, request: Request, wait_s: float, on_progress: Callable[[Progress], None] | None
-    ) -> list[Reservation]:
+    ) -> Steps[list[Reservation]]:
         """Grants a request, in its turn. Raises `Held`, `Busy`."""
         asked = next(iter(request.patterns.values()))
         if request.force and not (request.reason and request.reason.strip()):
@@ -442,11 +443,13 @@ class Reservations:
                 return self._grant(request)
             from queenbee.services.waiting.attempts import served  # noqa: PLC0415 - start-up
 
-            return served(
-                self._queue().place(request.want, wait_s),
-                lambda place: self._grant(request, place),
-                kinds=[KIND],
-                on_progress=on_progress,
+            return (
+                yield from served(
+                    self._queue().place(request.want, wait_s),
+                    lambda place: self._grant(request, place),
+                    kinds=[KIND],
+                    on_progress=on_progress,
+                )
             )
         except (Held, Busy) as refusal:
             from queenbee.services.leases.lease_refusals import add_signs_of_life  # noqa: PLC0415 - start-up

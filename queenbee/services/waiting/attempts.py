@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from queenbee.core.timestamps import format_duration
 from queenbee.errors import Busy, Conflict, IssueClosed
+from queenbee.services.waiting.pauses import Pause
 from queenbee.store.files import stamp_of
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
     from queenbee.core.queue import Waiter, Want
     from queenbee.services.open_store import Store
+    from queenbee.services.waiting.pauses import Steps
     from queenbee.services.waiting.queue import PlaceInLine
 
     Granted = TypeVar("Granted")
@@ -55,16 +57,16 @@ class Watch:
         """Returns whether something was written since it last looked."""
         return self._stamp() != self._seen
 
-    def wait(self, until_s: float, true: Callable[[], bool] | None = None) -> bool:
-        """Returns True as soon as `true()` (default: `has_changed`), asked at every change, or
-        False at `until_s` on the monotonic clock.
+    def wait(self, until_s: float, true: Callable[[], bool] | None = None) -> Steps[bool]:
+        """Comes to True as soon as `true()` (default: `has_changed`), asked at every change, or
+        to False at `until_s` on the monotonic clock.
         """
         while (now_s := time.monotonic()) < until_s:
             tick_s = until_s
             if self._on_tick is not None:
                 self._on_tick(now_s - self._begun_s)
                 tick_s = min(until_s, now_s + _TICK_S)
-            if self._store.wait_for_change(true or self.has_changed, False, tick_s):
+            if (yield Pause(self._store.engine, true or self.has_changed, tick_s)):
                 return True
         return False
 
@@ -74,8 +76,8 @@ class Watch:
 
 def until(
     watch: Watch, look: Callable[[], Found], timeout_s: float, again_s: float = float("inf")
-) -> Found:
-    """Returns the first true value of `look()`, or its last one at the timeout.
+) -> Steps[Found]:
+    """Comes to the first true value of `look()`, or its last one at the timeout.
 
     It looks whenever something has changed, and every `again_s`.
     """
@@ -86,7 +88,7 @@ def until(
         now_s = time.monotonic()
         if found or now_s >= deadline_s:
             return found
-        watch.wait(min(deadline_s, now_s + again_s))
+        yield from watch.wait(min(deadline_s, now_s + again_s))
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +109,8 @@ def served(
     kinds: Sequence[str],
     files: Sequence[str] = (),
     on_progress: OnProgress | None = None,
-) -> Granted:
-    """Returns what `attempt` returns, as soon as it is the actor's turn.
+) -> Steps[Granted]:
+    """Comes to what `attempt` returns, as soon as it is the actor's turn.
 
     `attempt` gets the place in the line, and raises `Conflict` if it is refused: because somebody
     holds what is wanted, or because of `Queue.ahead_of`. It takes the place, behind those whom it
@@ -127,7 +129,8 @@ def served(
                 # Neither gets better by waiting.
                 if refusal.details.get("circle") or isinstance(refusal, IssueClosed):
                     raise
-                if time.monotonic() >= deadline_s or not turn.wait(refusal, deadline_s):
+                is_over = time.monotonic() >= deadline_s
+                if is_over or not (yield from turn.wait(refusal, deadline_s)):
                     raise Busy(
                         f"timed out after {format_duration(place.wait_s)}: {refusal.message}",
                         hint=refusal.hint,
@@ -153,8 +156,8 @@ class _Turn:
         tick = self._report if on_progress is not None else None
         self.watch = Watch(self._store, kinds, files, tick)
 
-    def wait(self, refusal: Conflict, deadline_s: float) -> bool:
-        """Returns whether another attempt may succeed, or would be refused by somebody else; False
+    def wait(self, refusal: Conflict, deadline_s: float) -> Steps[bool]:
+        """Comes to whether another attempt may succeed, or would be refused by somebody else; False
         at the deadline.
         """
         self._refusal, self._ahead = refusal, self._place.ahead
@@ -164,15 +167,17 @@ class _Turn:
             # The store's clock decides when a lease expires, and it may be set while we wait.
             left_s = max(0, ends_ms - self._store.now_ms()) / 1000
             until_s = min(deadline_s, time.monotonic() + left_s)
-        has_changed = self.watch.wait(until_s, self._is_ours if self._ahead else None)
+        has_changed = yield from self.watch.wait(until_s, self._is_ours if self._ahead else None)
         return has_changed or until_s < deadline_s or self._ahead != self._place.ahead
 
     def _is_ours(self) -> bool:
         """Returns whether all who were ahead have left; nobody can join them."""
-        self._ahead = self._place.queue.still(self._ahead)
+        queue = self._place.queue
+        while self._ahead and not queue.still(self._ahead[:1]):
+            self._ahead = self._ahead[1:]
         return not self._ahead
 
     def _report(self, waited_s: float) -> None:
         assert self._on_progress is not None
-        place = self._place
-        self._on_progress(Progress(place.want, self._refusal, self._ahead, waited_s, place.wait_s))
+        place, ahead = self._place, self._place.queue.still(self._ahead)
+        self._on_progress(Progress(place.want, self._refusal, ahead, waited_s, place.wait_s))

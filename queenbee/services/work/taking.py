@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from queenbee.core.readiness import Standing
     from queenbee.core.records import Message
     from queenbee.services.hive import Services
+    from queenbee.services.waiting.pauses import Steps
     from queenbee.services.waiting.queue import PlaceInLine
     from queenbee.services.work.relief import Keeper, Relief
     from queenbee.services.work.waiting import OnProgress
@@ -268,7 +269,7 @@ def take_next(
     wait_s: float = 0,
     on_progress: OnProgress | None = None,
     keeper: Callable[[Services], Keeper] | None = None,
-) -> Begin | Nothing:
+) -> Steps[Begin | Nothing]:
     """Takes the next issue for the actor, with leases on the patterns, all or nothing.
 
     An issue that the actor has already comes first. Whoever waits longest is served first. With
@@ -278,7 +279,7 @@ def take_next(
     Mail is left to `take_mail`. With a `keeper`, takes over from droids that show no sign of life.
     """
     with hive.queue.place(Want(any_issue=True), wait_s) as place:
-        return _wait_and_take(hive, patterns, place, wait_s, on_progress, keeper)
+        return (yield from _wait_and_take(hive, patterns, place, wait_s, on_progress, keeper))
 
 
 def _wait_and_take(
@@ -288,7 +289,7 @@ def _wait_and_take(
     wait_s: float,
     on_progress: OnProgress | None,
     keeper: Callable[[Services], Keeper] | None,
-) -> Begin | Nothing:
+) -> Steps[Begin | Nothing]:
     answers = []
 
     def look() -> bool:
@@ -308,7 +309,8 @@ def _wait_and_take(
 
     kinds = ("assignments", "messages", ISSUES)
     watch = Watch(hive, kinds, [hive.layout.issues_path], on_progress)
-    if not until(watch, look, wait_s, LOOK_AGAIN_S) and wait_s > 0:
+    found = yield from until(watch, look, wait_s, LOOK_AGAIN_S)
+    if not found and wait_s > 0:
         raise _timed_out(answers[-1], wait_s)
     if isinstance(answers[0], Nothing) and wait_s > 0:
         answers[-1].waited_for = _blocking(answers[-1], answers[0].holders)

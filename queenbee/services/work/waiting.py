@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from queenbee.services.hive import Services
+    from queenbee.services.waiting.pauses import Steps
 
     OnProgress = Callable[[float], None]
 
@@ -55,8 +56,8 @@ class Wanted:
 
 def wait(
     hive: Services, wanted: Wanted, *, timeout_s: float, on_progress: OnProgress | None = None
-) -> dict[str, object]:
-    """Waits until what is wanted is there, and returns what that is.
+) -> Steps[dict[str, object]]:
+    """Waits until what is wanted is there, and comes to what that is.
 
     The result has one of the keys `issues`, `ready`, `free` and `mail`, with their values. Raises
     `Busy` at the timeout, and `NotFound` for an unknown issue. `on_progress` is called as `Watch`
@@ -66,7 +67,7 @@ def wait(
         hive.issues.check_known(issue_id)
     kinds = ("assignments", "reservations", "messages", ISSUES)
     watch = Watch(hive, kinds, [hive.layout.issues_path], on_progress)
-    found = until(watch, lambda: _found(hive, wanted), timeout_s, LOOK_AGAIN_S)
+    found = yield from until(watch, lambda: _found(hive, wanted), timeout_s, LOOK_AGAIN_S)
     if not found:
         _leave_word(hive, wanted)
         raise Busy(

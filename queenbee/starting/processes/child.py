@@ -48,6 +48,7 @@ class Child:
         self._log = log
         self._popen = popen
         self._tail = tail
+        self._printed = b""
         self._term_s: float | None = None
         """When it was asked to end."""
         self._how: str | None = None
@@ -106,10 +107,9 @@ class Child:
         """Returns the end of what it printed, once it has ended, and nothing that another process
         wrote; of one that an earlier run had started, the end of the log.
         """
+        if self._popen is not None:
+            return self._printed
         with suppress(OSError, QueenError):
-            if self._tail is not None:
-                self._tail.seek(0)
-                return self._tail.read()
             fd = safe_open.open_file(self._log, os.O_RDONLY)
             with os.fdopen(fd, "rb") as file:
                 file.seek(max(0, os.fstat(fd).st_size - minder.TAIL_BYTES))
@@ -124,6 +124,10 @@ class Child:
         """
         if self._how is None:
             self._how = self._own_end()
+            if self._how is not None and self._tail is not None:
+                with self._tail, suppress(OSError):
+                    self._tail.seek(0)
+                    self._printed = self._tail.read()
         if self._how is not None and self._strays() and not self._is_overdue(2 * GRACE_S):
             self.stop()
             return None

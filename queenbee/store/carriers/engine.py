@@ -8,7 +8,7 @@ state says which one that is, and nothing is read or written in the other. ADR 0
 from __future__ import annotations
 
 import time
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 from queenbee.errors import StoreError, Unreachable
@@ -17,7 +17,7 @@ from queenbee.store.machine import present_ms
 from queenbee.store.memory.files_memory import FilesMemory
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
     from contextlib import AbstractContextManager
 
     from queenbee.store.carriers.carrier import Fault
@@ -45,6 +45,7 @@ class Engine:
         """The memory, if its lines are those of ledgers: closed records can then move to an
         archive."""
         self._carried: CarriedMemory | None = None
+        self._told, self._asked_s = -1, float("-inf")
         if layout.settings.engine_kind == "files":
             self.memory: FilesMemory | CarriedMemory = FilesMemory(layout)
             self.ledgers = self.memory
@@ -112,6 +113,31 @@ class Engine:
                     news = carrier.news(min(left_s, _LOOK_S))
         finally:
             memory.read_anew()
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """Returns a context in which one thread looks after many waits, now and then: a carrier is
+        asked if it has announced a write, or after a while.
+        """
+        if self._carried is None:
+            yield
+            return
+        with self._carried.reading():
+            news, now_s = self._carried.carrier.news(0), time.monotonic()
+            if news == self._told and now_s - self._asked_s < _ASK_S:
+                self._carried.rely_on_what_is_known()
+            else:
+                self._told, self._asked_s = news, now_s
+            yield
+
+    def asks(self, true: Callable[[], bool]) -> bool:
+        """Returns whether something is true by now; False if a carrier cannot be reached."""
+        try:
+            return true()
+        except Unreachable:
+            if self._carried is not None:
+                self._carried.rely_on_what_is_known()
+            return False
 
     def now_ms(self) -> int:
         """Returns the present by the clock that leases are judged by, in ms since 1970."""

@@ -10,6 +10,7 @@ import pytest
 from hives import QuickQueen, write_lines
 
 from queenbee import Hive
+from queenbee.services.waiting.pauses import finish
 from queenbee.services.work import Begin, Nothing, take_next
 
 
@@ -49,7 +50,7 @@ def test_who_had_to_wait_is_told_for_whom(
 
     def wait() -> None:
         with Hive.open(repo, droid="ui", env={}) as hive:
-            answers.append(take_next(hive, wait_s=30))
+            answers.append(finish(take_next(hive, wait_s=30)))
 
     waiting = threading.Thread(target=wait)
     waiting.start()

@@ -15,6 +15,7 @@ from hives import Clock, Queen, environment, snapshot, write_lines
 from queenbee import Hive
 from queenbee.core.queue import Want
 from queenbee.errors import Busy, Held
+from queenbee.services.waiting.pauses import finish
 from queenbee.services.work import taking
 from queenbee.services.work.taking import Begin, Nothing
 
@@ -92,7 +93,7 @@ class TestAnIssueThatGoesBetweenTheLookAndTheTurn:
     ) -> None:
         write_lines(tracker, row("qb-1"), row("qb-2"), row("qb-3"))
         meanwhile(lambda: [reviewer.assignments.claim(each) for each in ("qb-1", "qb-2")])
-        taken = taking.take_next(hive)
+        taken = finish(taking.take_next(hive))
         assert isinstance(taken, Begin)
         assert taken.assignment.issue_id == "qb-3"
 
@@ -102,7 +103,7 @@ class TestAnIssueThatGoesBetweenTheLookAndTheTurn:
         write_lines(tracker, row("qb-1"), row("qb-2"))
         changed = (row("qb-1", "qb-3"), row("qb-2"), row("qb-3", issue_type="epic"))
         meanwhile(lambda: write_lines(tracker, *changed))
-        taken = taking.take_next(hive)
+        taken = finish(taking.take_next(hive))
         assert isinstance(taken, Begin)
         assert taken.assignment.issue_id == "qb-2"
 
@@ -111,7 +112,7 @@ class TestAnIssueThatGoesBetweenTheLookAndTheTurn:
     ) -> None:
         write_lines(tracker, row("qb-1"))
         meanwhile(lambda: reviewer.assignments.claim("qb-1"))
-        assert isinstance(taking.take_next(hive), Nothing)
+        assert isinstance(finish(taking.take_next(hive)), Nothing)
 
     def test_is_left_to_whoever_began_to_wait(
         self, hive: Hive, reviewer: Hive, tracker: Path, meanwhile: Any
@@ -120,7 +121,7 @@ class TestAnIssueThatGoesBetweenTheLookAndTheTurn:
         place = reviewer.queue.place(Want(any_issue=True), 60)
         with place:
             meanwhile(place.take)
-            taken = taking.take_next(hive)
+            taken = finish(taking.take_next(hive))
         assert isinstance(taken, Begin)
         assert taken.assignment.issue_id == "qb-2"
 

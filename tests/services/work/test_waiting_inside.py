@@ -10,6 +10,7 @@ from hives import QuickQueen, write_lines
 
 from queenbee import Hive
 from queenbee.cli import progress
+from queenbee.services.waiting.pauses import finish
 from queenbee.services.work import Wanted, take_next, wait
 
 pytestmark = pytest.mark.both_engines
@@ -45,7 +46,7 @@ def enough_at(calls: int) -> Callable[[float], None]:
 
 def test_a_wait_that_its_caller_ends_is_over(open_as: Opener) -> None:
     with pytest.raises(Enough):
-        wait(open_as("ui"), Wanted(mail=True), timeout_s=60, on_progress=enough_at(3))
+        finish(wait(open_as("ui"), Wanted(mail=True), timeout_s=60, on_progress=enough_at(3)))
 
 
 def test_whoever_stops_waiting_for_an_issue_leaves_the_line(
@@ -61,7 +62,7 @@ def test_whoever_stops_waiting_for_an_issue_leaves_the_line(
             raise Enough
 
     with pytest.raises(Enough):
-        take_next(open_as("ui"), wait_s=60, on_progress=on_progress)
+        finish(take_next(open_as("ui"), wait_s=60, on_progress=on_progress))
     assert seen == [1, 1]
     assert reviewer.queue.everything() == []
 
