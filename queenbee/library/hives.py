@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from queenbee.core.text import suggested
@@ -16,6 +17,7 @@ from queenbee.library.hive import Hive
 from queenbee.store.safe_open import names_in, unlink
 from queenbee.store.trust import state_home
 from queenbee.store.whole_files import keep, recall
+from queenbee.workflows.people import wants
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -88,8 +90,6 @@ def glimpses(places: Sequence[str] = (), *, droid: str | None = None) -> list[Gl
 
 
 def _glimpse(place: str, beads_dir: str | None, droid: str | None) -> Glimpse:
-    from queenbee.workflows.people import wants  # noqa: PLC0415 - start-up
-
     try:
         with Hive.open(place, beads_dir=beads_dir, droid=droid) as hive:
             at_work = [(each.droid, each.issue_id) for each in hive.assignments.find()]
@@ -114,6 +114,4 @@ def _folder() -> str:
 
 
 def _path(beads_dir: str) -> str:
-    from hashlib import sha256  # noqa: PLC0415 - start-up
-
     return os.path.join(_folder(), sha256(os.fsencode(beads_dir)).hexdigest()[:32])

@@ -17,6 +17,7 @@ from queenbee.cli.exits import BUG
 from queenbee.cli.terminal import say
 from queenbee.core.text import suggested
 from queenbee.errors import InvalidInput, MissingPackage
+from queenbee.library.hive import Hive
 
 if TYPE_CHECKING:
     from queenbee.library.hive import Hive
@@ -97,7 +98,6 @@ def _board(hive: Hive) -> None:
 
 def _watch_all(call: Invocation, places: Sequence[str]) -> None:
     """Shows several hives, and one after the other that is chosen there."""
-    from queenbee.library.hive import Hive  # noqa: PLC0415 - start-up
     from queenbee.library.hives import glimpses  # noqa: PLC0415 - start-up
     from queenbee.tui.hives import Hives  # noqa: PLC0415 - start-up
 

@@ -20,6 +20,7 @@ from queenbee.errors import Busy, Unreadable
 from queenbee.store import safe_open
 from queenbee.store.droids.liveness import has_open
 from queenbee.store.droids.told import LANDING_RECORD
+from queenbee.store.git_files.worktrees import worktrees
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -178,8 +179,6 @@ def failed_landings(layout: Layout, held: Mapping[str, str]) -> list[FailedLandi
     """Returns the last landing of each worktree that failed or was killed, if its droid still has
     one of the issues: `held` has the droid of each.
     """
-    from queenbee.store.git_files.worktrees import worktrees  # noqa: PLC0415 - start-up
-
     found = []
     for each in worktrees(layout):
         record = LandingRecord(each.git_dir)

@@ -11,6 +11,8 @@ from queenbee.core.names import PERSON, QUEEN, is_name
 from queenbee.core.readiness import is_work
 from queenbee.core.reviews.review import PERSON as ASKS_PERSON
 from queenbee.services.messages import CHECK_FILES
+from queenbee.services.waiting.landing_record import failed_landings
+from queenbee.services.waiting.landing_turn import landers
 from queenbee.services.work.members import Member, team
 from queenbee.services.work.shared_files import to_take
 from queenbee.store.droids import roster
@@ -131,8 +133,6 @@ class Status:
     @cached_property
     def failed_landings(self) -> list[FailedLanding]:
         """The last landings of those who have issues that failed."""
-        from queenbee.services.waiting.landing_record import failed_landings  # noqa: PLC0415 - start-up
-
         members = self._members()
         held = {one.issue_id: each.droid for each in members for one in each.assignments}
         return failed_landings(self._hive.layout, held) if held else []
@@ -208,8 +208,6 @@ def _idle(hive: Services, at_work: Collection[str | None]) -> dict[str, int]:
 def _landing(hive: Services) -> list[Lander]:
     if not os.path.isdir(os.path.join(hive.layout.state_dir, "landing")):
         return []
-    from queenbee.services.waiting.landing_turn import landers  # noqa: PLC0415 - start-up
-
     return landers(hive)
 
 

@@ -14,7 +14,7 @@ from hives import QuickQueen, write_lines
 from queenbee import Hive
 from queenbee.errors import ExternalFailure, Taken
 from queenbee.services.hive import Services
-from queenbee.services.work.taking import Begin, take_next
+from queenbee.services.work.taking import Begin
 from queenbee.workflows.owning import owner
 
 
@@ -169,7 +169,7 @@ class TestWriting:
         before = Path(hive.rows_path()).read_bytes()
         change(bd, "app-1", assignee="eve", status="in_progress")
         hive.owned._copy.put(before, hive.owned._copy.mark(), hive.now_ms())
-        taken = take_next(hive)
+        taken = hive.next()
         assert isinstance(taken, Begin)
         assert taken.assignment.issue_id == "app-2"
         assert [each.issue_id for each in hive.assignments.find(status="all")] == ["app-2"]

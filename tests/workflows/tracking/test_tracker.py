@@ -533,7 +533,7 @@ class TestTheCommand:
         assert "queen issue new Again" in refused.err
         refused = quick("claim", "qb-1", as_="ui")
         assert refused.code == 4
-        assert "to have it again: queen issue new Button" in refused.err
+        assert "to have it again: queen issue reopen qb-1" in refused.err
 
     def test_adds_labels_and_takes_them_away(self, quick: QuickQueen, file: Path) -> None:
         labels = ("--label", "a", "--label", "b", "--label", "a")
