@@ -75,6 +75,7 @@ ended
 | `Hive.init` `Hive.open` | `queen init` |
 | `next` `following` `complete` | `queen next`, `complete` |
 | `land` `abort_landing` `last_landing` | `queen land` |
+| `answer_review` `withdraw` | `queen review` |
 | `wait` `status` `show` | `queen issue wait`, `status`, `show` |
 | `changes` `cursor` `log` | `queen log` |
 | `undo` | `queen undo` |

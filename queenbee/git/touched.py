@@ -397,7 +397,7 @@ def _add_work(hive: Services, begin: Begin) -> None:
     begin.behind = found.behind()
     if begin.behind and not begin.again and _catch_up(hive):
         begin.caught_up, begin.behind = begin.behind, 0
-    begin.touched_by = [each for each in seen.touches if each.path in begin.files]
+    begin.touched_by = [each for each in seen.touches if each.path in begin.own_files]
     begin.changing = seen.touches
     begin.unlooked = seen.unlooked
 

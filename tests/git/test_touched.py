@@ -463,7 +463,7 @@ def test_next_says_what_others_really_work_in(
     edit(tree, 4)
     (tree / "CHANGELOG.md").write_text("x\n")
     shown = quick("next", cwd=mine).out
-    assert "    works in ten.txt (changed old line 4, uncommitted)\n" in shown
+    assert "    works in ten.txt\n" in shown
     (other,) = quick("next", "--json", cwd=mine).json["others"]
     assert [each["path"] for each in other["changes"]] == ["ten.txt"]
 
@@ -549,7 +549,21 @@ def test_next_says_what_those_who_have_the_same_files_really_changed(
         "one in ten.txt",
         "three in ten.txt (changed old line 4)",
     ]
-    assert "works in ten.txt (changed old line 4, uncommitted)" in shown
+    assert "not merged yet: two changed ten.txt line 4" in shown and "works in" not in shown
+
+
+def test_next_does_not_say_who_else_is_in_a_file_that_half_of_the_issues_name(
+    repo: Path, quick: QuickQueen, mine: Path, worktree: Worktree
+) -> None:
+    rows = [{"id": f"qb-{n}", "title": "in ten.txt", "status": "open"} for n in range(6)]
+    write_lines(repo / ".beads" / "issues.jsonl", *rows)
+    tree = worktree("other", "api")
+    quick("claim", "qb-0", cwd=tree)
+    edit(tree, 4)
+    assert "ten.txt (" not in quick("next", cwd=mine).out
+    assert "changed ten.txt" not in quick("next", cwd=mine).out
+    (other,) = quick("next", "--json", cwd=mine).json["others"]
+    assert [each["path"] for each in other["changes"]] == ["ten.txt"]
 
 
 def test_a_repository_without_linked_worktrees_is_not_looked_at(

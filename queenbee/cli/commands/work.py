@@ -164,9 +164,8 @@ def _show_members(begin: Begin) -> None:
             shared = [f"{path}{_doing(begin, member, path)}" for path in files]
             same.append(f"{member.droid} in {some(shared, _SHOWN)}")
         changes = [each for each in begin.changing if each.droid == member.droid]
-        if changes := [each for each in changes if each.path not in files]:
-            doing = "; ".join(f"{printable(each.path)} ({each.what()})" for each in changes)
-            paragraph(f"    works in {doing}")
+        if paths := [each.path for each in changes if each.path not in begin.files]:
+            paragraph(f"    works in {printable(', '.join(paths))}")
     if len(begin.others) > _SHOWN:
         paragraph(f"… {len(begin.others) - _SHOWN} more droids: queen status --json")
     if same:

@@ -40,6 +40,8 @@ _HEADING = re.compile(
 )
 """A heading or the line under it, a version that was released, or a bullet without a text."""
 _WORD = re.compile(rb"[^\W\d_]\w+")
+_TEXTS = (".md", ".markdown", ".rst", ".adoc", ".txt", ".tex", ".org")
+"""Elsewhere, a comment looks like a heading."""
 
 
 def identical(conflict: Conflict) -> Lines | None:
@@ -161,7 +163,11 @@ LATELY_S = 14 * 24 * 3600
 
 def in_file(path: str, rules: Mapping[str, Rule]) -> Mapping[str, Rule]:
     """Returns the rules as they count for a file that nobody appends to."""
-    return {**rules, "greater version": greater_number} if is_manifest(path) else rules
+    if is_manifest(path):
+        rules = {**rules, "greater version": greater_number}
+    if path.lower().endswith(_TEXTS):
+        return rules
+    return {name: rule for name, rule in rules.items() if rule is not neighbours.sections}
 
 
 class Joint(NamedTuple):

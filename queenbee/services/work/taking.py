@@ -81,6 +81,8 @@ class Begin(_Answer):
     """The same in any files, the first few of each worktree: what others really work in."""
     unlooked: Sequence[str] = ()
     """The worktrees whose unmerged work is not known, by name."""
+    own_files: Collection[str] = ()
+    """Those files of the working tree that the issue names, and not half of the open ones."""
     caught_up = 0
     """How many commits of the main branch came into the worktree, after a landing."""
     elsewhere = ""
@@ -143,7 +145,7 @@ class Begin(_Answer):
         """Finds what this issue has in common with those of others, and what belongs with it."""
         theirs = hive.issues.some(key for member in self.others for key in member.titles)
         subjects = Subjects(hive, [issue, *theirs.values()])
-        mine = subjects.files(issue) if self.files and theirs else set()
+        self.own_files = mine = subjects.files(issue) if self.files else set()
         for member in self.others if mine else ():
             held = [theirs[each] for each in member.titles if each in theirs]
             if met := {one for each in held for one in files_of(each, hive) & mine}:

@@ -351,3 +351,8 @@ def test_one_conflict_that_no_rule_joins_leaves_all_of_them() -> None:
     assert join(good, APPENDED) is not None
     assert join(good + b"x\n" + bad, APPENDED) is None
     assert join(good, {}) is None
+
+
+def test_sections_are_kept_in_texts_only() -> None:
+    assert "sections kept" in in_file("docs/API.md", KEPT)
+    assert "sections kept" not in in_file("conf.py", KEPT)
