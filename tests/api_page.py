@@ -17,7 +17,7 @@ PAGE = Path(__file__).parents[1] / "docs" / "api.md"
 
 PUBLIC = {
     "queenbee": "The hive and its records",
-    "queenbee.library": "What a hive does with git and the tracker",
+    "queenbee.library": "What a hive does with git, plans and the tracker",
     "queenbee.services": "The services of a hive",
     "queenbee.errors": "Refusals",
     "queenbee.testing": "Fixtures of pytest",
@@ -81,6 +81,8 @@ ended
 | `undo` | `queen undo` |
 | `issues.new` `.edit` `.close` `.reopen` `.delete` `.depend` `.import_` | `queen issue …` |
 | `worktrees.add` `.list` `.setup` `.remove` | `queen worktree …` |
+| `plans.check` `.graph` `.convert` `.import_` `.annotate` | `queen plan …` |
+| `team` | `queen start` |
 | `assignments` `reservations` `messages` | `queen claim`, `reserve`, `msg …` |
 
 **Records are values.** An `Issue`, `Assignment`, `Reservation` or `Message` can be compared,
@@ -95,8 +97,9 @@ from a pool of processes. [Errors](scripting.md#errors) lists what each code car
 `threading.Event`. Once another thread sets it, the call raises `Cancelled`: there is no lease, no
 place in the line, and nothing has landed. A landing that has moved the main branch by then is done.
 
-**Under asyncio**, `AsyncHive` has the same calls, awaited. A task that is cancelled or runs into a
-timeout gives its call up, as above, before it goes on; a thread runs each call, and ends with it:
+**Under asyncio or trio**, `AsyncHive` has the same calls, awaited. A task that is cancelled or runs
+into a timeout gives its call up, as above, before it goes on. While it waits, a call has no thread:
+one looks after all that wait in a process, and ends with the last of them.
 
 ```python
 import asyncio
@@ -141,6 +144,75 @@ ui shop-2 completed
 
 Without `timeout_s`, it goes on with what arrives, until `cancel` is set. A cursor is of one clone.
 If its memory is deleted, the cursor is refused (`NotFound`), and you begin anew.
+
+**A harness** starts workers of its own, each as a task and in its worktree; they take what is
+ready, wait for each other, and land. This one also has a worker that crashes, whose issue goes to
+another:
+
+```python
+import asyncio
+import subprocess
+import sys
+from pathlib import Path
+from queenbee import AsyncHive, Begin
+
+NAMES = ("amber", "birch", "cedar")
+CRASH = \"\"\"import os, sys
+from queenbee import Hive
+Hive.open(droid="dahlia").assignments.claim(sys.argv[1])
+os._exit(1)
+\"\"\"
+
+async def work(path: str) -> int:
+    landed = 0
+    async with await AsyncHive.open(path) as hive:
+        try:
+            async with asyncio.timeout(0.2):
+                await hive.reservations.reserve(["secrets/**"], timeout_s=3600)
+        except TimeoutError:
+            pass  # The lead has it, and this worker no longer stands in line.
+        while isinstance(begun := await hive.next(timeout_s=300), Begin):
+            issue_id = begun.assignment.issue_id
+            await hive.reservations.reserve([f"{issue_id}.txt", "log/**"], timeout_s=300)
+            Path(path, f"{issue_id}.txt").write_text("done")
+            await hive.reservations.release(["log/**"])
+            await hive.messages.send("lead", f"{issue_id} is ready", issue_id=issue_id)
+            done = await hive.land(message=f"Do {issue_id}", reason="done", unchecked=True)
+            landed += done.landing.landed
+    return landed
+
+async def follow(hive: AsyncHive, cursor: str, heard: list[str]) -> None:
+    async for change in hive.changes(cursor, kinds=["messages"]):
+        if str(change.after.get("body")).endswith("is ready") and change.before is None:
+            heard.append(str(change.by))
+
+async def main() -> None:
+    async with await AsyncHive.open(droid="lead") as lead:
+        issues = [await lead.issues.new(f"Part {n}") for n in range(6)]
+        subprocess.run([sys.executable, "-c", CRASH, issues[0]])
+        places = [await lead.worktrees.add(name) for name in NAMES]
+        await lead.assignments.assign(issues[0], "amber", reassign=True)
+        await lead.reservations.reserve(["secrets/**"])
+        heard: list[str] = []
+        log = asyncio.create_task(follow(lead, await lead.cursor(), heard))
+        landed = await asyncio.gather(*[work(place.path) for place in places])
+        while len(heard) < len(issues):
+            await asyncio.sleep(0.01)
+        log.cancel()
+        print(sum(landed), "landed,", len(heard), "heard of,",
+              len(await lead.assignments.find()), "left")
+
+asyncio.run(main())
+```
+
+```text
+6 landed, 6 heard of, 0 left
+```
+
+**Agents of others** are a team: `hive.team("ui", "api", agent="claude")` does what `queen start`
+does, and returns how it ended, with the reasons why something is left. `on_progress` gets what each
+agent does; once the event `finish` is set, they finish their issue, and once `cancel` is, they are
+stopped.
 
 **In tests**, `from queenbee.testing import hive, hive_clock` in a `conftest.py` gives pytest a hive
 in a temporary repository, with a clock that moves when `hive_clock.advance(seconds)` is called.

@@ -132,7 +132,6 @@ def start(  # noqa: PLR0913 - the options of a command
         return Answer(None, yes=True)
     for each in adopt:
         ownership.adopt(hive.layout, each)
-    limit = limits.Limits(**{name: most[f"max_{each}"] for name, each in _LIMITS.items()})
     wanted = crew.Wanted(
         names=names,
         size=size or 0,
@@ -143,7 +142,7 @@ def start(  # noqa: PLR0913 - the options of a command
         args=teams.options_of(hive, None if args is None else shlex.split(args)),
         yolo=yolo,
         is_tried=not no_trial,
-        limits=limit,
+        limits=limits.Limits(**{name: most[f"max_{each}"] for name, each in _LIMITS.items()}),
     )
     return _started(hive, wanted, opens=interactive)
 
