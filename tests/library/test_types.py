@@ -67,7 +67,7 @@ INFERRED = ("queenbee.tui.", "queenbee.library.async_hive.", "queenbee.AsyncHive
 """Textual's classes are not wholly typed; `AsyncHive` takes the types of its calls from `Hive`."""
 
 
-@pytest.mark.slow
+@pytest.mark.thorough  # pyright comes from npm when it is first called; mypy looks at the same.
 def test_the_type_of_every_public_name_is_known() -> None:
     pyright = Path(sys.executable).with_name("pyright")
     if not pyright.exists():

@@ -112,7 +112,7 @@ def other(repo: Path) -> Hive:
 def test_a_client_of_either_era_is_served(repo: Path, era: str) -> None:
     async def run() -> None:
         async with over_stdio(repo, mode=era, name="Some Agent") as client:
-            assert len((await client.list_tools()).tools) == 10
+            assert len((await client.list_tools()).tools) == 13
             answer = await client.call_tool("status", {})
             assert result_of(answer)["actor"].startswith("some-agent-")
             prompts = (await client.list_prompts()).prompts
@@ -315,7 +315,7 @@ def test_a_client_is_answered_before_anything_heavy_is_there(repo: Path, tmp_pat
     gate.write_text("")
     answer = server.receive()
     assert answer["id"] == wanted
-    assert len(answer["result"]["tools"]) == 10
+    assert len(answer["result"]["tools"]) == 13
     server.close()
 
 

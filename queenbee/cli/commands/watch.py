@@ -8,7 +8,6 @@ import sys
 from collections.abc import Sequence
 from functools import partial
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
 
 import click
 
@@ -18,9 +17,6 @@ from queenbee.cli.terminal import say
 from queenbee.core.text import suggested
 from queenbee.errors import InvalidInput, MissingPackage
 from queenbee.library.hive import Hive
-
-if TYPE_CHECKING:
-    from queenbee.library.hive import Hive
 
 _IN_TERMINAL = {"textual": "textual 8.0 or later"}
 _IN_BROWSER = {"uvicorn": "uvicorn 0.34 or later", "starlette": "starlette 0.46 or later"}

@@ -22,9 +22,10 @@ def template_at(tree: str, commit: str) -> str:
     asked = ("ls-tree", "-l", "-z", "--full-tree", no_dash(commit))
     folders = sorted({f"{each.rpartition('/')[0]}/" for each in _PLACES if "/" in each})
     with suppress(ExternalFailure, ValueError):
-        found = [git(*asked, *more, cwd=tree, repository={}) for more in ((), ("--", *folders))]
+        found = git(*asked, cwd=tree, repository={})
+        found += git(*asked, "--", *folders, cwd=tree, repository={})
         blobs = dict[str, str]()
-        for entry in b"".join(found).decode().split("\0"):
+        for entry in found.decode().split("\0"):
             about, _, path = entry.partition("\t")
             mode, _, name, size = about.split() if about else ("", "", "", "")
             if mode in ("100644", "100755") and int(size) <= _MOST_BYTES:

@@ -10,7 +10,6 @@ ADR 0025.
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import json
 import os
 import time
@@ -252,7 +251,9 @@ def _fields(line: bytes) -> Fields:
 
 
 def _key(tree: str) -> str:
-    return hashlib.sha256(os.fsencode(tree)).hexdigest()[:20]
+    from hashlib import sha256  # noqa: PLC0415 - start-up
+
+    return sha256(os.fsencode(tree)).hexdigest()[:20]
 
 
 def _processes() -> str:
