@@ -91,6 +91,7 @@ class Assignments:
         ends the wait, too; nothing is left of it then.
         """
         actor, said = self._store.own_actor, {"worktree": worktree, "reason": reason}
+        self._store.look({"issue_id": issue_id})
         self._known(issue_id, described=described)
         if timeout_s <= 0:
             return self._give(issue_id, actor, said, anyway=anyway)

@@ -95,17 +95,24 @@ def test_a_read_only_git_directory_refuses_each_write_and_names_the_way_out(
 
 
 @pytest.mark.parametrize(
-    "arguments", [("worktree", "add", "amber"), ("guard", "uninstall")], ids=" ".join
+    ("arguments", "folder"),
+    [(("worktree", "add", "amber"), ".git/queenbee"), (("guard", "uninstall"), ".git/hooks")],
+    ids=str,
 )
 def test_a_folder_that_cannot_be_made_is_named(
-    queen: Queen, repo: Path, denied: Callable[[Path], None], arguments: tuple[str, ...]
+    queen: Queen,
+    repo: Path,
+    denied: Callable[[Path], None],
+    arguments: tuple[str, ...],
+    folder: str,
 ) -> None:
     """Whatever the system refuses is no bug of ours."""
     queen("guard", "install", as_="ui-engineer")
-    denied(repo / ".git" / "queenbee")
+    (repo / ".git" / "queenbee").mkdir()
+    denied(repo / folder)
     refused = queen(*arguments, "--json", as_="ui-engineer", unprivileged=True)
     assert (refused.code, refused.error["code"]) == (7, "unwritable")
-    assert refused.error["message"].startswith(str(repo / ".git" / "queenbee"))
+    assert refused.error["message"].startswith(str(repo / folder))
     assert "let this process write there" in refused.error["hint"]
 
 

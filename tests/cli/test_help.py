@@ -130,7 +130,7 @@ def completed(queen: Queen, words: str) -> set[str]:
 
 
 def test_completion_offers_commands_options_and_choices(queen: Queen) -> None:
-    assert completed(queen, "queen re") == {"reserve", "release", "report"}
+    assert completed(queen, "queen re") == {"reserve", "release", "report", "review"}
     assert completed(queen, "queen msg re") == {"read", "reply"}
     assert "--shared" in completed(queen, "queen reserve --sh")
     assert completed(queen, "queen msg send --importance u") == {"urgent"}

@@ -91,7 +91,7 @@ def complete(busy_team: Path, on_path: str) -> Callable[..., list[str]]:
 
 
 def test_bash_completes_commands_and_options(complete: Callable[..., list[str]]) -> None:
-    assert complete("re") == ["report", "release", "reserve"]
+    assert complete("re") == ["report", "release", "reserve", "review"]
     assert complete("issue", "ass") == ["assignments", "assign"]
     assert complete("msg", "re") == ["read", "reply"]
     assert complete("reserve", "x", "--sh") == ["--shared"]
