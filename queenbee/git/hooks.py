@@ -406,7 +406,11 @@ def _remove_whole(hook: str, path: str) -> None:
         else:
             safe_open.unlink(path)
     except OSError as error:
-        raise Unwritable(f"{path} cannot be changed: {error.strerror}", path=path) from error
+        raise Unwritable(
+            f"{path} cannot be changed: {error.strerror}",
+            hint="let this process write there, then queen guard uninstall",
+            path=path,
+        ) from error
 
 
 def _install_block(hook: str, path: str) -> None:
