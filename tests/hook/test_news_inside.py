@@ -19,6 +19,7 @@ from queenbee.errors import Busy
 from queenbee.hook import news as hook_news
 from queenbee.services.messages import LANDED, stage
 from queenbee.services.telling import news
+from queenbee.services.waiting.pauses import finish
 from queenbee.services.work import Wanted, wait
 from queenbee.store.droids import told as store_told
 
@@ -39,7 +40,7 @@ def test_an_issue_that_was_waited_for_in_vain_is_told_when_it_is_done(
     hive = hive_of(tree, "tester")
     for _ in range(2):
         with pytest.raises(Busy):
-            wait(hive, Wanted(issues=["qb-1"]), timeout_s=0)
+            finish(wait(hive, Wanted(issues=["qb-1"]), timeout_s=0))
         assert hear() == []
         hive_of(tree, "reviewer").assignments.claim("qb-1")
         hive_of(tree, "reviewer").assignments.complete("qb-1")

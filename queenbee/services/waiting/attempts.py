@@ -168,6 +168,7 @@ class _Turn:
             left_s = max(0, ends_ms - self._store.now_ms()) / 1000
             until_s = min(deadline_s, time.monotonic() + left_s)
         has_changed = yield from self.watch.wait(until_s, self._is_ours if self._ahead else None)
+        self._ahead = self._place.queue.still(self._ahead)  # Those behind the first may have left.
         return has_changed or until_s < deadline_s or self._ahead != self._place.ahead
 
     def _is_ours(self) -> bool:
