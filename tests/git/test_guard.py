@@ -565,6 +565,7 @@ def test_a_repository_without_a_hive_is_not_guarded(guarded: Path, try_git: Git)
 def test_a_hive_that_cannot_be_read_blocks_and_names_the_way_past(
     guarded: Path, try_git: Git, quick: QuickQueen
 ) -> None:
+    (guarded / ".git" / "queenbee").mkdir(exist_ok=True)
     (guarded / ".beads" / "queen_reservations.jsonl").mkdir()
     stage(guarded, "a.py")
     done = try_git("commit", "-m", "x")

@@ -274,8 +274,11 @@ class TestFaults:
         with pytest.raises(Unreachable) as read:
             hive.assignments.find()
         assert "nothing was written" not in f"{read.value} {read.value.hint}"
-        with pytest.raises(Unreachable, match=r"; nothing was written$"):
-            hive.assignments.claim("qb-1")
+        with (
+            pytest.raises(Unreachable, match=r"; nothing was written$"),
+            hive.transaction(),
+        ):
+            pass
 
     def test_a_database_that_does_not_answer_is_named_once(
         self, repo: Path, hive_name: str, quick: QuickQueen
