@@ -506,7 +506,7 @@ def counted_git(repo: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return log
 
 
-def test_a_landing_that_merges_takes_at_most_28_git_processes(
+def test_a_landing_that_merges_takes_at_most_29_git_processes(
     quick: QuickQueen, repo: Path, worktree: Worktree, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     quick("init")
@@ -519,7 +519,7 @@ def test_a_landing_that_merges_takes_at_most_28_git_processes(
     log = counted_git(repo, monkeypatch)
     done = quick("land", "--check", "true", as_="two", cwd=trees[1])
     assert (done.code, "came in" in done.out) == (0, True)
-    assert 0 < log.read_text().count("x") <= 28
+    assert 0 < log.read_text().count("x") <= 29  # One of them asks which files the check passed on.
 
 
 def test_a_landing_beside_many_worktrees_asks_git_hardly_more(
