@@ -27,12 +27,13 @@ class Watched:
     """A pause that is looked after, and what became of it."""
 
     def __init__(self, pause: Pause, event: Event, tell: Callable[[], None]) -> None:
-        self.pause = pause
-        self.came = False
+        self.pause: Pause = pause
+        self.came: bool = False
         self.error: BaseException | None = None
         """What is to be raised where it waits."""
         self._event = event
-        self._tell = tell
+        self.tell: Callable[[], None] = tell
+        """Tells the task that it has ended."""
 
     def has_ended(self, now_s: float) -> bool:
         """Looks whether the pause is over."""
@@ -44,10 +45,6 @@ class Watched:
         except BaseException as error:  # noqa: BLE001 - it is raised where it waits
             self.error = error
         return self.came or self.error is not None or now_s >= self.pause.until_s
-
-    def end(self) -> None:
-        """Tells the task."""
-        self._tell()
 
 
 class Watcher:
@@ -90,7 +87,7 @@ class Watcher:
             ended = _ended(found)
             for each in ended:
                 self.forget(each)
-                each.end()
+                each.tell()
             until_s = min(each.pause.until_s for each in found)
             with self._news:
                 left_s = max(0.0, until_s - time.monotonic())
@@ -113,5 +110,5 @@ def _begin() -> None:
     watcher = Watcher()
 
 
-watcher = Watcher()
+watcher: Watcher = Watcher()
 os.register_at_fork(after_in_child=_begin)

@@ -60,5 +60,5 @@ def _begin() -> None:
     workers = Workers(MOST)
 
 
-workers = Workers(MOST)
+workers: Workers = Workers(MOST)
 os.register_at_fork(after_in_child=_begin)

@@ -40,7 +40,7 @@ class Gate:
     def __init__(self, host: str, port: int, token: str | None = None) -> None:
         self._token = token or secrets.token_urlsafe(_TOKEN_BYTES)
         name = f"[{host}]" if ":" in host else host
-        self.address = f"http://{name}:{port}/?token={self._token}"
+        self.address: str = f"http://{name}:{port}/?token={self._token}"
         """The address to open."""
         names = _LOOPBACK if name in _LOOPBACK else (name,)
         self._hosts = {f"{each}:{port}" for each in names}

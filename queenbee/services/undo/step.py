@@ -43,16 +43,16 @@ class Step:
         settings: dict[str, list[Any]] | None = None,
         program: str = "",
     ) -> None:
-        self.key = key
+        self.key: str = key
         """What the transactions of one command have in common."""
-        self.command = command
+        self.command: str = command
         """As it was typed, without its arguments: `queen release`; "" for a call of the library."""
-        self.at_ms = at_ms
-        self.lines = lines or {}
+        self.at_ms: int = at_ms
+        self.lines: dict[str, dict[str, Span]] = lines or {}
         """By kind and id of the record."""
-        self.settings = settings or {}
+        self.settings: dict[str, list[Any]] = settings or {}
         """By name: the file, the value before, and the value after; None for none."""
-        self.program = program
+        self.program: str = program
         """The program that wrote some of it to its own database: that is not known here."""
 
     @classmethod

@@ -30,22 +30,18 @@ class Pause:
     What follows one that `is_long` may take its time: it waits for programs, or another machine.
     """
 
-    __slots__ = ("_engine", "is_long", "true", "until_s")
+    __slots__ = ("engine", "is_long", "true", "until_s")
 
     def __init__(self, engine: Engine, true: Callable[[], bool], until_s: float) -> None:
-        self._engine = engine
-        self.true = true
-        self.until_s = until_s
-        self.is_long = False
-
-    @property
-    def engine(self) -> Engine:
+        self.engine: Engine = engine
         """What knows when to look again."""
-        return self._engine
+        self.true: Callable[[], bool] = true
+        self.until_s: float = until_s
+        self.is_long: bool = False
 
     def wait(self) -> bool:
         """Waits in this thread; returns whether it came. Raises `Cancelled`."""
-        return self._engine.wait(self.true, False, self.until_s)
+        return self.engine.wait(self.true, False, self.until_s)
 
 
 def long_step(engine: Engine) -> Pause:
