@@ -26,6 +26,7 @@ from pathlib import Path
 from queenbee import Hive
 from queenbee.core.beads import ACROSS
 from queenbee.errors import Held
+from queenbee.services.waiting.pauses import finish
 from queenbee.services.work import Begin, take_next
 
 TEAMS = (3, 8, 16)
@@ -149,7 +150,7 @@ def simulate(
             asleep = []
             for number in idle:
                 outcome.calls += number not in waiting  # `--wait` goes on: no new call.
-                taken = take_next(hives[number])
+                taken = finish(take_next(hives[number]))
                 if not isinstance(taken, Begin):
                     asleep.append(number)
                     waiting.add(number)

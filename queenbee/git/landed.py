@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from queenbee.workflows.completing import Completion
 
 _TRIES, _AGAIN_S = 10, 0.1
+_LOOKS = 3
+"""What is in the way of records is looked at so often again: it may be another's landing."""
 _NAMES = ("--name-only", "-z", "--no-renames", "--no-relative", "--no-ext-diff", "--no-textconv")
 
 
@@ -173,9 +175,12 @@ def _committed(hive: Services, before: str, wanted: Sequence[str]) -> tuple[list
     messages = Messages.of(layout.settings, root)
     target = target_branch(layout)
     message = messages.records(target or "", hive.author)
-    for _ in range(_TRIES):
+    for tried in range(_TRIES):
         if why := in_the_way(root, target):
-            return [f"the records are not committed: {why}"], before
+            if tried == _LOOKS:
+                return [f"the records are not committed: {why}"], before
+            time.sleep(_AGAIN_S)  # A landing moves the branch, and then the files.
+            continue
         try:
             with hive.transaction():  # No line is half written.
                 records = records_of(layout, root, before, wanted)

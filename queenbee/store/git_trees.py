@@ -6,6 +6,7 @@ No git process runs. Git delivers nothing into its own directory, so links there
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from queenbee.core.names import is_of_agent
@@ -72,6 +73,15 @@ def git_tree(start: str) -> GitTree | None:
                     )
                 return _git_tree(folder, git_dir)
     return None
+
+
+def linked_trees_since(common_dir: str, since_ms: int) -> int:
+    """Returns for how many linked worktrees git has written since then: made, checked out, added
+    or committed there.
+    """
+    with suppress(OSError), os.scandir(os.path.join(common_dir, "worktrees")) as found:
+        return sum(each.stat().st_mtime * 1000 > since_ms for each in found)
+    return 0
 
 
 def folds_case(common_dir: str | None) -> bool:

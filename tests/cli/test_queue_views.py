@@ -34,6 +34,17 @@ def test_the_list_shows_who_waits_for_what(
     assert (waiter["droid"], waiter["patterns"]) == ("birch", ["src/**", "docs/**"])
 
 
+def test_the_issues_show_for_whom_they_are_held(quick: QuickQueen, beads: Path) -> None:
+    rows = [{"id": f"qb-{n}", "title": "about `Parser`", "status": "open"} for n in range(4)]
+    write_lines(
+        beads / "issues.jsonl", *rows, {"id": "qb-9", "title": "something else", "status": "open"}
+    )
+    assert quick("next", as_="ui").code == 0
+    shown = [line.split()[2:-2] for line in quick("issues", as_="api").out.splitlines()[1:6]]
+    held = ["ready", "held", "for", "ui"]
+    assert shown == [["active", "ui"], held, held, held, ["ready"]], shown
+
+
 def test_nobody_in_the_line_is_not_mentioned(quick: QuickQueen) -> None:
     quick("reserve", "src/a.py", as_="ui")
     assert "WAITING" not in quick("reserve", "list").out

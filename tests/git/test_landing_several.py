@@ -59,7 +59,7 @@ def test_next_offers_ready_issues_about_the_same_file_and_one_landing_ends_them(
     quick: QuickQueen, repo: Path, tree: Path
 ) -> None:
     begun = quick("next", as_="ui", cwd=tree)
-    assert offered(begun.out) == ["q-2", "q-3", "q-4"]
+    assert offered(begun.out) == ["q-2", "q-3", "q-4", "q-5"]
     claimed = quick("claim", "q-2", "q-3", as_="ui", cwd=tree)
     assert "    In a.py." in claimed.out
     command = "queen land q-1 q-2 q-3 -m 'WHAT YOU DID' --next"

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from bead_files import put_bead, ralph_bead
 from hives import Queen, at_a_terminal, git
 from teams import WORKS, Team
 
@@ -126,6 +127,27 @@ class TestSettingsThatNobodyHasSeen:
         ran = team.start(*START, "--json")
         named = [each["from"] for each in ran.error["commands"]]
         assert (ran.code, named) == (5, [".claude", "tools/settings.json"])
+
+    def test_open_no_window(self, team: Team, tmp_path: Path) -> None:
+        settings(team, ".claude/settings.json", hook(team))
+        ran = team.start("--interactive", *START, "--json")
+        assert (ran.code, ran.error["code"]) == (5, "untrusted"), ran
+        assert not (tmp_path / "pwned").exists()
+
+    def test_are_asked_for_before_an_agent_works_on_a_bead(
+        self, team: Team, tmp_path: Path
+    ) -> None:
+        put_bead(team.repo, ralph_bead("gt-1", "true"))
+        settings(team, ".claude/settings.json", hook(team))
+        run = ("bead", "run", "gt-1", "--agent-cmd", f"{team.bin}/claude")
+        status, _ = at_a_terminal(team.queen, "n\n", *run)
+        assert (status, (tmp_path / "pwned").exists()) == (5, False)
+        refused = team.queen(*run, "--json", as_="lead").error
+        assert refused["code"] == "untrusted"
+        assert {each["from"] for each in refused["commands"]} >= {".claude/settings.json"}
+        assert team.queen("config", "trust", "--yes").code == 0
+        team.queen(*run, as_="lead")
+        assert (tmp_path / "pwned").exists()
 
 
 class TestSettingsThatNeedNoQuestion:

@@ -37,11 +37,16 @@ def show_list(issues: Sequence[Issue], *, empty: str = "No issues.") -> None:
 
 
 class Listed:
-    """The issues that were asked for, and how many there are in each state."""
+    """The issues that were asked for, how many there are in each state, and for whom `queen next`
+    holds some of them now.
+    """
 
-    def __init__(self, standings: Sequence[Standing], in_all: Mapping[str, int]) -> None:
+    def __init__(
+        self, standings: Sequence[Standing], in_all: Mapping[str, int], held: Mapping[str, str]
+    ) -> None:
         self.standings = standings
         self.counts = in_all
+        self.held = held
 
     def to_dict(self) -> list[dict[str, object]]:
         """Returns the issues as plain values."""
@@ -80,7 +85,7 @@ def _show_issues(listed: Listed | Deleted) -> None:
             each.issue.id,
             f"P{each.issue.priority}",
             "in review" if each.review is not None else each.state.replace("_", " "),
-            each.holder or (f"for {', '.join(each.waits_for)}" if each.waits_for else ""),
+            _who(each, listed.held),
             shortened(each.issue.title, 70),
         ]
         for each in listed.standings
@@ -91,6 +96,16 @@ def _show_issues(listed: Listed | Deleted) -> None:
     for because, held in _on_hold(listed.standings).items():
         paragraph(printable(f"on hold: {some(held, _SHOWN)}: {because}"))
     paragraph(summary(listed.counts) if listed.counts["total"] else "No issues.")
+
+
+def _who(standing: Standing, held: Mapping[str, str]) -> str:
+    """Returns who has an issue, for whom it is held, or what it waits for."""
+    if standing.holder:
+        return standing.holder
+    if standing.waits_for:
+        return f"for {', '.join(standing.waits_for)}"
+    droid = held.get(standing.issue.id)
+    return f"held for {droid}" if droid else ""
 
 
 def _on_hold(standings: Sequence[Standing]) -> dict[str, list[str]]:
@@ -111,8 +126,10 @@ def issues(hive: Hive, everything: bool, status: str | None, deleted: bool) -> L
     tell_origin(hive)
     if deleted:
         return Deleted(hive.issues.deleted())
+    from queenbee.store.droids import offers  # noqa: PLC0415 - start-up
+
     found = hive.issues.listed(status=status, everything=everything)
-    return Listed(found, hive.issues.counts())
+    return Listed(found, hive.issues.counts(), offers.held(hive.layout, hive.now_ms()))
 
 
 def _show_ready(issues: Sequence[Issue]) -> None:

@@ -122,6 +122,8 @@ def run(hive: Hive, bead: str, agent_cmd: str, dry_run: bool) -> Answer:
     pass, 1 if the loop stops at a limit or has to wait for something. The next attempt gets the
     failures in QUEEN_FAILURES and in the file QUEEN_FAILURES_FILE.
     """
+    from queenbee.agents.client_settings import unseen_settings  # noqa: PLC0415 - start-up
+    from queenbee.checks.consent import Consent  # noqa: PLC0415 - start-up
     from queenbee.workflows import loop  # noqa: PLC0415 - start-up
 
     bead = hive.issue_id(_named(bead), recorded=True)
@@ -129,6 +131,7 @@ def run(hive: Hive, bead: str, agent_cmd: str, dry_run: bool) -> Answer:
         checks = loop.checks_of_loop(hive, bead)
         value = {"bead": bead, "dry_run": True, "agent_command": agent_cmd, "checks": checks}
         return Answer(value, yes=True)
+    Consent.of(hive).require(unseen_settings(hive.layout, hive.layout.tree, os.environ))
     outcome = loop.run(hive, bead, agent_cmd, env=os.environ, on_progress=watcher(), tell=tell)
     value = {
         "bead": outcome.bead.bead_id,

@@ -32,7 +32,8 @@ _SECTION = """\
 
 Several agents share this repository. `queen` keeps them apart.
 
-1. `queen next` takes an issue that nobody else gets, and prints all you need, with your mail.
+1. `queen next` takes an issue that nobody else gets, and prints all you need, with your mail; \
+`queen next --take` also the small ones that belong with it, to land together.
 2. Work; landing runs the tests. Reserve only what nobody else may touch, such as a migration: \
 `queen reserve 'PATTERN'`; it ends with your issue.
 3. `queen land -m 'WHAT YOU DID' --next` commits, merges, tests, lands and completes it, and takes \

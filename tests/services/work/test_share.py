@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -10,7 +11,7 @@ from typing import Any
 
 import pytest
 from acting import answer
-from hives import Clock, write_lines
+from hives import Clock, git, write_lines
 
 from queenbee import Hive
 from queenbee.store.droids import offers
@@ -110,6 +111,23 @@ def test_names_of_code_tell_what_belongs_together(open_as: Opener, beads: Path) 
     rows = [row(f"qb-{n}", text) for n, text in enumerate(texts)]
     write_lines(beads / "issues.jsonl", *rows)
     assert share(open_as("api")) == ("qb-0", ["qb-3"])
+
+
+@pytest.mark.usefixtures("modules")
+def test_worktrees_that_somebody_has_begun_in_count_as_droids(
+    open_as: Opener, repo: Path, clock: Clock
+) -> None:
+    git(repo, "add", "-A")
+    git(repo, "commit", "-qm", "all")
+    hive = open_as("api")
+    for name in ("a", "b", "c", "d", "e"):
+        git(repo, "worktree", "add", "-q", str(repo.parent / name), "-b", name)
+        entry = repo / ".git" / "worktrees" / name
+        os.utime(entry, ns=(hive.now_ms() * 10**6,) * 2)
+    (entry / "locked").touch()
+    assert len(share(hive)[1]) == 11 // 4  # An equal part of those that are left.
+    clock.advance(seconds=16 * 60)
+    assert len(share(open_as("db"))[1]) == 3
 
 
 @pytest.mark.usefixtures("modules")
