@@ -77,10 +77,11 @@ def git_tree(start: str) -> GitTree | None:
 
 def linked_trees_since(common_dir: str, since_ms: int) -> int:
     """Returns for how many linked worktrees git has written since then: made, checked out, added
-    or committed there.
+    or committed there. One that is locked, as the checkout of landings is, does not count.
     """
     with suppress(OSError), os.scandir(os.path.join(common_dir, "worktrees")) as found:
-        return sum(each.stat().st_mtime * 1000 > since_ms for each in found)
+        free = (each for each in found if not os.path.lexists(os.path.join(each.path, "locked")))
+        return sum(each.stat().st_mtime * 1000 > since_ms for each in free)
     return 0
 
 

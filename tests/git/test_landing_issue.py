@@ -111,7 +111,7 @@ def test_those_who_work_on_files_that_changed_are_told(
     quick("reserve", "--shared", "new.txt", as_="api")
     quick("reserve", "--shared", "other.txt", as_="db")
     shown = quick("land", "--unchecked", as_="ui", cwd=tree)
-    assert "told api: it changed files that they work on" in shown.out
+    assert "told api that this changes files that they work on" in shown.out
     (message,) = quick("msg", "inbox", "--json", as_="api").json
     assert message["subject"] == "main has changed files that you work on"
     assert f"ui landed {head(repo, 'main')[:10]} on main, which changes new.txt" in message["body"]

@@ -97,7 +97,7 @@ def _show_landing(value: dict[str, Any]) -> None:
     if landing.untracked:
         say(f"note: not part of it, because untracked: {printable(', '.join(landing.untracked))}")
     if value["told"]:
-        say(f"told {printable(', '.join(value['told']))}: it changed files that they work on")
+        say(f"told {printable(', '.join(value['told']))} that this changes files that they work on")
     for each in filter(None, (value["completed"], *value["also"])):
         views.show_loop({"completed": each, "next": None})
 

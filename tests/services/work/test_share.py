@@ -120,14 +120,22 @@ def test_worktrees_that_somebody_has_begun_in_count_as_droids(
     git(repo, "add", "-A")
     git(repo, "commit", "-qm", "all")
     hive = open_as("api")
-    for name in ("a", "b", "c", "d", "e"):
-        git(repo, "worktree", "add", "-q", str(repo.parent / name), "-b", name)
-        entry = repo / ".git" / "worktrees" / name
-        os.utime(entry, ns=(hive.now_ms() * 10**6,) * 2)
-    (entry / "locked").touch()
-    assert len(share(hive)[1]) == 11 // 4  # An equal part of those that are left.
+    entries = [repo / ".git" / "worktrees" / name for name in "abcde"]
+
+    def begin() -> None:
+        for entry in entries:
+            os.utime(entry, ns=(hive.now_ms() * 10**6,) * 2)
+
+    for entry in entries:
+        git(repo, "worktree", "add", "-q", str(repo.parent / entry.name), "-b", entry.name)
+    begin()
+    assert len(share(hive)[1]) == 11 // 5  # An equal part of those that are left.
+    for entry in entries[:2]:
+        (entry / "locked").touch()
+    begin()
+    assert len(share(open_as("db"))[1]) == 10 // 3
     clock.advance(seconds=16 * 60)
-    assert len(share(open_as("db"))[1]) == 3
+    assert len(share(open_as("ui"))[1]) == 3  # All that is left of a module.
 
 
 @pytest.mark.usefixtures("modules")
