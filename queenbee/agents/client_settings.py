@@ -18,7 +18,7 @@ from queenbee.agents.launch import HOOK
 from queenbee.agents.setup import AGENTS, place_of
 from queenbee.documents.json_text import loads
 from queenbee.errors import QueenError
-from queenbee.git.landing.judged.client_files import client_files
+from queenbee.git.landing.judged.client_files import MOST_FILES, client_files
 from queenbee.git.run import line
 from queenbee.store import safe_open
 from queenbee.store.trust import CLIENT, Proposal, Trust
@@ -40,8 +40,14 @@ _KEY = re.compile(
 """What the head of a skill, a command or an agent may say: it runs and permits nothing."""
 _RUNS = ("!`", "```!")
 """A command in the text of a skill or a command: its output stands there when the model reads."""
-_OF_SKILL = re.compile(r"[^/]+/skills/[^/]+/(?!SKILL\.md$|.*\.json$)", re.IGNORECASE)
-"""What a skill brings along: the model runs it, as any code of the repository, or does not."""
+_OF_SKILL = re.compile(
+    r"(?:[^./][^/]*/)*\.[^/]+/skills/[^/]+/(?!(?:.*/)?(?:SKILL\.md$|[^/]*\.json$|\.[^/]+/))",
+    re.IGNORECASE,
+)
+"""What a skill brings along: the model runs it, as any code of the repository, or does not. But
+not a skill within it, nor a client's folder.
+"""
+_MOST_BEHIND_BYTES = 2**28
 _EMPTY = {"$schema", "version"}
 
 
@@ -82,8 +88,27 @@ def _proposal(tree: str, name: str, env: Mapping[str, str]) -> Proposal | None:
         if not commit and not is_link:
             return None
         more += [f"a repository of its own, at {commit}"] if commit else []
+        more += [_behind(path)] if is_link and os.path.isdir(path) else []
     shown = text.encode(errors="surrogateescape").decode(errors="backslashreplace")
     return Proposal(CLIENT, shown, (*more,), name, path)
+
+
+def _behind(path: str) -> str:
+    """Returns what is in a folder that git does not have, in words that change with it."""
+    hashes, size_bytes = list[str](), 0
+    for folder, _, files in os.walk(path, followlinks=True):
+        for name in sorted(files):
+            file = os.path.join(folder, name)
+            data = b""
+            with suppress(QueenError, OSError):
+                data = safe_open.read(os.path.realpath(file), _MOST_BEHIND_BYTES)
+            size_bytes += len(data)
+            hashes.append(f"{os.path.relpath(file, path)}\0{sha256(data).hexdigest()}")
+        if len(hashes) > MOST_FILES or size_bytes > _MOST_BEHIND_BYTES:
+            # No yes to this one counts for the next look.
+            return f"a folder with too much to look at ({os.urandom(8).hex()})"
+    digest = sha256("\0".join(sorted(hashes)).encode(errors="surrogateescape")).hexdigest()
+    return f"{len(hashes)} files that git does not have here, SHA-256 {digest}"
 
 
 def _is_repository(path: str) -> bool:

@@ -26,8 +26,9 @@ _MOST_LARGE = 20
 """So many are named: to begin again after one takes a process."""
 _RAW = ("--raw", "--no-abbrev", "--no-renames", "-r", "-z", "--ignore-submodules=none")
 _SECRET_NAME = re.compile(
-    r"(?:^|/)(?:\.env(?:\.(?!example$|sample$|template$)[\w.-]+)?|\.netrc|\.pgpass|id_[a-z0-9]+"
-    r"|[^/]+\.(?:p12|pfx|key))$",
+    r"(?:^|/)(?:\.env(?:\.(?!example$|sample$|template$)[\w.-]+)?|\.netrc|\.pgpass|\.pypirc"
+    r"|\.git-credentials|\.aws/credentials|\.docker/config\.json|\.kube/config|id_[a-z0-9]+"
+    r"|terraform\.tfstate|[^/]+\.(?:p12|pfx|key))$",
     re.IGNORECASE,
 )
 _PRINTED = re.compile(rb"[ -~]{8,}")

@@ -5,13 +5,14 @@ that names its changes and for the team that is started.
 from __future__ import annotations
 
 import os
+import posixpath
+import re
 from typing import TYPE_CHECKING
 
-from queenbee.git.landing.judged.command_reads import with_links
-from queenbee.git.run import git
+from queenbee.git.run import git, names_in
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
 _OPENCODE = (".opencode/", "opencode.json", "opencode.jsonc")
 CLIENT_FILES: Mapping[str, Sequence[str]] = {
@@ -26,30 +27,73 @@ CLIENT_FILES: Mapping[str, Sequence[str]] = {
     "qwen": (".qwen/", ".env"),
 }  # fmt: skip
 """By client: hooks, servers, plugins, helpers and variables; folders end with a slash."""
-_NOT_READ = (".claude/state/", ".claude/worktrees/")
-"""Gates, and Claude Code's own worktrees: no settings."""
+_NOT_READ = re.compile(
+    r"(?:[^./][^/]*/)*\.claude/(?:state|worktrees)/(?!(?:.*/)?\.[^/]+/)", re.IGNORECASE
+)
+"""Gates, and Claude Code's own worktrees: no settings. A client's folder within is one."""
+_NESTED = ".claude/"
+"""Claude Code finds skills in such folders below the top, too."""
+MOST_FILES = 5000
+"""So many behind links are looked at."""
 EVERY = tuple(dict.fromkeys(each for row in CLIENT_FILES.values() for each in row))
 
 
 def client_files(tree: str, client: str) -> list[str]:
-    """Returns the files of a client in a working tree, from its top: also what a link in their
-    place leads to within it, but nothing that git ignores. Of a program, those of every client.
+    """Returns the files of a client in a working tree, from its top, or in `.claude/` anywhere; but
+    nothing that git ignores. Of a program, those of every client.
+
+    What a link to a folder leads to is named as what is in that folder. Only a link that leads out
+    of the tree, to what git ignores or to too many files is named itself.
     """
-    places = sorted({each for name in CLIENT_FILES.get(client, EVERY) for each in _at(tree, name)})
-    if not places:
-        return []
+    wanted = CLIENT_FILES.get(client, EVERY)
     # macOS and Windows find `.claude` as `.Claude`, too.
-    patterns = [f":(top,literal,icase){each}" for each in places]
+    patterns = [f":(top,literal,icase){each.removesuffix('/')}" for each in wanted]
+    if _NESTED in wanted:
+        patterns += [f":(top,glob,icase)**/{_NESTED}**", f":(top,glob,icase)**/{_NESTED[:-1]}"]
+    found = _followed(tree, [each for each in _listed(tree, patterns) if not _NOT_READ.match(each)])
+    starts = tuple(each.lower() for each in wanted)
+    above = {posixpath.dirname(each.removesuffix("/")) for each in wanted}
+    links = [each for each in above if each and os.path.islink(os.path.join(tree, each))]
+    of_links = _followed(tree, links)
+    found += [each for each in of_links if each in links or each.lower().startswith(starts)]
+    return sorted({each for each in found if not _NOT_READ.match(each)})
+
+
+def _followed(tree: str, names: Sequence[str]) -> list[str]:
+    """Returns these names, but of links to folders what git has in there, as if it were here."""
+    top, found, count = os.path.realpath(tree), list[str](), 0
+    todo = [(each, frozenset[str]()) for each in names]
+    inside: dict[str, list[str]] = {}
+    while todo:
+        name, before = todo.pop()
+        path = os.path.join(tree, name)
+        if not (os.path.islink(path) and os.path.isdir(path)):
+            found.append(name)
+            continue
+        folder = os.path.realpath(path)
+        if folder in before:  # A loop.
+            continue
+        if folder not in inside:
+            inside[folder] = _inside(tree, os.path.relpath(folder, top))
+        more = inside[folder]
+        count += len(more)
+        if not more or count > MOST_FILES:
+            found.append(name)
+        else:
+            todo += [(f"{name}/{each}", before | {folder}) for each in more]
+    return found
+
+
+def _inside(tree: str, folder: str) -> list[str]:
+    """Returns what git has in a folder of the tree, from there; nothing for one outside."""
+    if folder == os.pardir or folder.startswith(f"{os.pardir}/"):
+        return []
+    if folder == os.curdir:
+        return _listed(tree, [":(top)"])
+    listed = _listed(tree, [f":(top,literal){folder}"])
+    return [each.removeprefix(f"{folder}/") for each in listed if each.startswith(f"{folder}/")]
+
+
+def _listed(tree: str, patterns: Sequence[str]) -> list[str]:
     asked = ("ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *patterns)
-    listed = os.fsdecode(git(*asked, cwd=tree, repository={}))
-    return sorted({each for each in listed.split("\0") if each and not each.startswith(_NOT_READ)})
-
-
-def _at(tree: str, name: str) -> Iterator[str]:
-    """Yields a file, or a folder with all that is in it; and links on the way to it."""
-    for way in with_links(tree, f"{name}*" if name.endswith("/") else name):
-        place = way.removesuffix("/*")
-        path = os.path.join(tree, place)
-        is_whole = place != way or os.path.islink(path) or not os.path.isdir(path)
-        if is_whole and place and not place.startswith(("/", "..")):
-            yield place
+    return sorted({*names_in(git(*asked, cwd=tree, repository={}))})
