@@ -200,6 +200,7 @@ def test_no_line_is_longer_than_the_terminal(crowded: Path, columns: int) -> Non
         assert too_long(shown, columns) == [], line
 
 
+@pytest.mark.some(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_whatever_the_text_and_the_width(quick: QuickQueen, repo: Path, kind: str) -> None:

@@ -108,6 +108,7 @@ def found(quick: QuickQueen) -> list[dict[str, Any]]:
     return [each for each in quick("doctor", "--json").json if each["code"] in wanted]
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize(("fault", "code", "hint"), STOPS.values(), ids=STOPS)
 def test_is_named_by_all_that_begin(
     quick: QuickQueen, ready: Path, fault: Fault, code: str, hint: str
@@ -129,6 +130,7 @@ def test_is_named_by_all_that_begin(
         assert f"{finding['message']}; try: {finding['hint']}" in made.err
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(
     "fault",
     [nothing, with_target(detached), with_target(bisecting), lambda repo: (repo / "new").touch()],

@@ -137,6 +137,7 @@ ORDERS: dict[str, Sequence[tuple[str, str]]] = {
 }
 
 
+@pytest.mark.some(9)
 @pytest.mark.parametrize("order", ORDERS.values(), ids=ORDERS)
 @pytest.mark.parametrize("turned", [False, True], ids=["as they are", "turned"])
 def test_three_machines_come_to_the_same_tracker(
@@ -149,6 +150,7 @@ def test_three_machines_come_to_the_same_tracker(
     check_alike(machines)
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("seed", range(quick_or(60, quick=6)))
 def test_three_machines_in_any_order(machines: Machines, seed: int) -> None:
     chance = random.Random(seed)

@@ -41,6 +41,7 @@ def outcome(repo: Path) -> str:
     return done.stdout + done.stderr
 
 
+@pytest.mark.some(1)
 @pytest.mark.slow
 @pytest.mark.both_engines
 def test_it_lands_everything(repo: Path) -> None:

@@ -82,6 +82,7 @@ def test_what_has_passed_is_not_tried_again(team: Team) -> None:
     assert len(log.read_text()) == 3
 
 
+@pytest.mark.thorough
 def test_a_check_that_has_failed_is_tried_again(team: Team) -> None:
     broken = team.bin / "broken"
     broken.touch()
@@ -116,6 +117,7 @@ def test_a_hook_that_wants_another_branch_begins_no_team(team: Team) -> None:
     assert "an empty commit on a branch ui is refused: a ticket, please" in said
 
 
+@pytest.mark.thorough
 def test_a_pattern_for_branches_satisfies_it(team: Team) -> None:
     team.set("team.branch", "feat/AB-12-{droid}")
     team.issues(1)
@@ -166,6 +168,7 @@ def test_it_works_in_a_bare_repository(team: Team, tmp_path: Path) -> None:
     assert git(tmp_path / "bare.git", "show", "main:x-1.txt") == "x-1 by api\n"
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(
     ("name", "text"),
     [
@@ -182,6 +185,7 @@ def test_whatever_hooks_commit_nothing_is_left_of_it(team: Team, name: str, text
     assert branches(team) == ["main", "ui"]
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("more", [[], ["--no-trial"]])
 @pytest.mark.parametrize("name", ["pre-commit", "post-commit"])
 def test_what_a_killed_one_left_is_removed(team: Team, name: str, more: list[str]) -> None:
@@ -228,6 +232,7 @@ def test_it_takes_no_longer_than_a_check_may(team: Team) -> None:
     assert "timed out after 1s" in refused(team, "check")
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize(
     "pattern",
     ["agents", "{issue}/{droid}", "-{droid}", "a b/{droid}", "{droid}.lock", "unfinished/{droid}",

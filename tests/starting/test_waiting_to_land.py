@@ -179,6 +179,7 @@ class TestAFileInTheMainWorktree:
 
 
 class TestAPerson:
+    @pytest.mark.thorough
     def test_is_waited_for_in_the_worktree_while_others_work(self, team: Team) -> None:
         (team.repo / "Makefile").write_text("check:\n\ttrue\n")
         team.set("land.check", "make check")

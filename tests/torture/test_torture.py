@@ -101,16 +101,18 @@ class TestLandings:
         assert figures["landings"] == LANDINGS
         assert 1 <= figures["steps of the target"] <= LANDINGS  # Those who wait land together.
 
+    @pytest.mark.thorough
     def test_of_several_clones_are_in_one_line_on_their_hub(self, folder):
         figures = hub_landings.at_once(
             folder, clones=2, agents=2, landings=quick_or(4, quick=2), seed=1
         )
         assert 1 <= figures["steps of the target"] <= figures["landings"]
 
+    @pytest.mark.some(1)
     @pytest.mark.parametrize("hub", [False, True], ids=["here", "on a hub"])
     def test_killed_at_a_call_of_git_land_once_and_leave_nothing_half_done(self, folder, hub):
         counts = landings.at_every_step(
-            folder, ways=("before", "after"), every=quick_or(10, quick=20), hub=hub
+            folder, ways=("before", "after"), every=quick_or(10, quick=40), hub=hub
         )
         assert min(counts.values()) >= quick_or(2, quick=1)
 
@@ -124,6 +126,7 @@ class TestRaces:
         assert figures["refused"] > 0
         assert figures["examples"] == []
 
+    @pytest.mark.thorough
     def test_without_the_lock_are_caught(self, folder):
         assert linear.run(folder, 800, processes=4, broken="lock")["violations"] > 0
 

@@ -167,6 +167,7 @@ def works_as_ever(quick: QuickQueen, repo: Path) -> None:
     assert time.monotonic() - started_s < 20
 
 
+@pytest.mark.some(8)
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_other_tables_are_set_aside_and_made_anew(
     quick: QuickQueen, small: Path, memory: Happening, name: str
@@ -178,6 +179,7 @@ def test_other_tables_are_set_aside_and_made_anew(
         assert tables.is_as_made(tables.schema_of(database))
 
 
+@pytest.mark.some(12)
 @pytest.mark.parametrize("name", ROWS)
 def test_other_rows_stop_nothing(
     quick: QuickQueen, small: Path, memory: Happening, name: str
@@ -215,6 +217,7 @@ COMMANDS = (
 )
 
 
+@pytest.mark.some(12)
 @pytest.mark.parametrize("words", COMMANDS)
 @pytest.mark.parametrize("name", FOREIGN)
 def test_a_database_of_another_program_is_refused_and_left_alone(
@@ -271,6 +274,7 @@ def works_as_if_new(quick: QuickQueen) -> None:
 # What only the memory has.
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize(
     "name", ["lines with another column", "a trigger refuses each line", "no index of lines",
              "no marks", "version -1", "no records"],
