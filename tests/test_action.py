@@ -144,6 +144,7 @@ def test_a_sound_pull_request_passes_and_is_reported(runner):
     assert runner.known["steps.checks.outputs.passed"] == "true"
 
 
+@pytest.mark.thorough
 def test_a_fresh_clone_has_what_is_committed(runner, quick, tmp_path):
     quick("reserve", "src/**", as_="api")
     git(runner.tree, "add", ".")
@@ -399,6 +400,7 @@ class TestInstalling:
             file.writestr("nothing-1.dist-info/RECORD", "")
         return path
 
+    @pytest.mark.thorough
     def test_nothing_is_imported_from_the_repository(self, runner, tmp_path):
         for name in ("pip", "venv", "json", "sitecustomize"):
             (runner.tree / f"{name}.py").write_text("open('pwned', 'w').close()\n")
@@ -426,6 +428,7 @@ class TestTheComment:
         assert runner.check()
         return folder
 
+    @pytest.mark.thorough
     def test_the_first_one_is_new(self, runner, gh):
         assert runner.run(COMMENT) == 0
         (_, wrote) = (gh / "asked").read_text().splitlines()

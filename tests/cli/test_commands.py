@@ -99,6 +99,7 @@ def placed(words: list[str], where: str) -> list[str]:
     return [*words[:name], "--json", *words[name:]]
 
 
+@pytest.mark.some(26)
 @pytest.mark.parametrize(("text", "code", "keys"), COMMANDS, ids=[each[0] for each in COMMANDS])
 def test_a_command_prints_one_json_document_and_exits_with_its_status(
     busy: QuickQueen,

@@ -244,6 +244,7 @@ class TestACheckThatChangesFiles:
         assert git(repo, "show", "unfinished/left-by-check:f.txt") == "x\njunk\n"
         assert "kept on unfinished/left-by-check" in done[1][1]
 
+    @pytest.mark.some(1)
     @pytest.mark.parametrize("fails", ["", "; exit 1"])
     def test_nor_does_a_commit_of_it_leave_the_leader_without_its_branch(
         self, team: Team, repo: Path, junk: Callable[[str], list[Path]], fails: str
@@ -295,6 +296,7 @@ class TestTheChecksOfBeads:
         team.steps(since)
 
 
+@pytest.mark.thorough
 def test_a_check_that_has_just_begun_begins_again_with_those_who_come(
     team: Team, repo: Path, trees: list[Path]
 ) -> None:
@@ -323,6 +325,7 @@ def test_the_last_of_a_batch_that_failed_is_not_checked_on_the_same_files_again(
     assert again.code == 0, again
 
 
+@pytest.mark.thorough
 def test_a_branch_that_conflicts_waits_for_its_own_turn(
     team: Team, repo: Path, trees: list[Path]
 ) -> None:
@@ -415,6 +418,7 @@ def test_squash_makes_one_commit_of_each(
         assert git(tree, "status", "--porcelain") == ""
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("strategy", ["merge", "squash"])
 def test_what_git_merged_and_then_failed_does_not_ride_along_with_another(
     team: Team, repo: Path, beads: Path, trees: list[Path], tmp_path: Path, strategy: str

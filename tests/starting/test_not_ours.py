@@ -45,6 +45,7 @@ def imported(sprints: Sprints, **metadata: str) -> str:
     return str(row["id"])
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("has_worktree", [True, False])
 def test_a_row_that_names_somebodys_branch_takes_over_nothing(
     sprints: Sprints, precious: Path, has_worktree: bool

@@ -143,6 +143,7 @@ def test_a_worktree_keeps_its_branch_when_the_pattern_changes(team: Team) -> Non
     assert branches(team) == ["agents/api", "main", "ui"]
 
 
+@pytest.mark.thorough
 def test_a_hook_for_messages_that_lets_merges_pass_is_no_reason(team: Team) -> None:
     team.set("land.message", "chore: {title}")
     team.issues(1)

@@ -61,6 +61,7 @@ class TestATeam:
         assert roster.everybody(team.hive().layout) == []
         assert "5 issues in" in ran.out
 
+    @pytest.mark.thorough
     def test_removes_its_worktrees_at_its_end_where_that_is_set(self, team: Team) -> None:
         team.set("team.prune", "true")
         team.issues(1)
@@ -140,6 +141,7 @@ class TestATeam:
         assert sorted(team.done()) == ["x-2"]
         assert "waits for something that this team does not do" in ran.out
 
+    @pytest.mark.thorough
     def test_runs_the_checks_of_a_ralph_bead(self, team: Team) -> None:
         team.issues(1)
         check = {"name": "good", "command": "grep good x-1.txt || { echo no good; exit 1; }"}
@@ -221,6 +223,7 @@ class TestAnAgentThatFails:
         git(team.repo, *way.split()[1:])
         assert git(team.repo, "branch", "--list", "unfinished/*") == "  unfinished/x-9-ui\n"
 
+    @pytest.mark.some(2)
     @pytest.mark.parametrize("who", ["nobody", "a person"])
     @pytest.mark.parametrize("end", ["landed", "closed"])
     def test_leaves_a_branch_that_only_goes_if_its_issue_landed_and_nobody_added_to_it(
@@ -457,6 +460,7 @@ class TestItsEnd:
         stat = Path("/proc", note.read_text().strip(), "stat")
         assert not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] == "Z"
 
+    @pytest.mark.some(1)
     @pytest.mark.parametrize(
         ("option", "value"), [("--max-issues", "1"), ("--max-minutes", "0.03")]
     )
@@ -492,6 +496,7 @@ class TestAClient:
         assert not any("dangerous" in each for each in words)
         assert "0.25 USD" in ran.out
 
+    @pytest.mark.thorough
     def test_that_lands_several_issues_is_told_with_all_of_them(self, team: Team) -> None:
         team.issues(2)
         second = 'echo 2 > 2.txt; queen land -m "the second" --next\n'
@@ -553,6 +558,7 @@ class TestAClient:
         wanted = 'I look.\nBash: ls\nNone: \n{"a": 1}\n[1]\n{no json\n'
         assert out.startswith(wanted)
 
+    @pytest.mark.thorough
     def test_takes_turns_with_another(self, team: Team) -> None:
         team.issues(1)
         team.program("claude", "exit 1\n")
@@ -572,6 +578,7 @@ class TestAClient:
         assert edits not in ran.out
         assert hooks in ran.out
 
+    @pytest.mark.some(1)
     @pytest.mark.parametrize("says", ["y", "n", ""])
     def test_does_everything_only_if_the_person_at_the_terminal_says_so(
         self, team: Team, says: str

@@ -235,6 +235,7 @@ class TestWhatALandingSays:
         assert runs(team, "x-1") == 1
         assert "waits to land" not in out
 
+    @pytest.mark.thorough
     def test_is_followed_in_words(self, team: Team) -> None:
         team.issues(1)
         team.set(

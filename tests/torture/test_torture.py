@@ -61,8 +61,8 @@ class TestTracker:
 class TestKills:
     def test_at_every_step_leave_what_was_acknowledged_whole(self, folder):
         scenes = (
-            kills.AppendSeveral,
             kills.AppendFromAnOpenHive,
+            kills.AppendSeveral,
             kills.TwoLedgers,
             kills.Heal,
             kills.Rotate,
@@ -120,7 +120,7 @@ class TestLandings:
 @pytest.mark.slow
 class TestRaces:
     def test_grant_nothing_twice_and_refuse_nothing_that_is_free(self, folder):
-        operations = quick_or(1_500, quick=500)
+        operations = quick_or(1_500, quick=250)
         figures = linear.run(folder, operations, processes=4)
         assert figures["operations"] >= operations
         assert figures["refused"] > 0
@@ -215,6 +215,7 @@ class TestConvergence:
 
 @pytest.mark.linux
 class TestFaults:
+    @pytest.mark.thorough
     @pytest.mark.slow
     def test_a_full_disk_leaves_whole_writes_or_none(self, folder):
         assert had(faults.full_disk, folder)["refused"] > 0

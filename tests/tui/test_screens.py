@@ -71,6 +71,7 @@ def test_an_issue_opens_with_its_whole_thread(team: Hive, size: tuple[int, int])
     drive(team, steps, size)
 
 
+@pytest.mark.thorough
 def test_a_window_that_grows_gets_all_lists_and_one_that_shrinks_loses_none_of_the_keys(
     team: Hive,
 ) -> None:
