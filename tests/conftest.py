@@ -106,6 +106,7 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     # Else each command that a test starts would compile all that it imports.
     monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
     settings = {"user.name": "Tester", "user.email": "t@example.com", "init.defaultBranch": "main"}
+    settings["maintenance.auto"] = "false"  # Else each commit starts a process that finds nothing.
     # Most tests write their checks, beads and gates by hand. The last, for `asking`.
     settings["queenbee.trust"] = "all"
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", "/dev/null")

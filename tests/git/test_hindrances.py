@@ -108,7 +108,6 @@ def found(quick: QuickQueen) -> list[dict[str, Any]]:
     return [each for each in quick("doctor", "--json").json if each["code"] in wanted]
 
 
-@pytest.mark.some(4)
 @pytest.mark.parametrize(("fault", "code", "hint"), STOPS.values(), ids=STOPS)
 def test_is_named_by_all_that_begin(
     quick: QuickQueen, ready: Path, fault: Fault, code: str, hint: str
