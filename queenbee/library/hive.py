@@ -199,7 +199,7 @@ class Hive(complete_hive.Hive):
         timeout_s: int | None = None,
         cancel: Event | None = None,
         on_progress: Callable[[Progress], None] | None = None,
-        on_begin: Callable[[Request, list[str]], None] | None = None,
+        on_begin: Callable[[Request, list[str]], Callable[[], bool] | None] | None = None,
     ) -> Landed:
         """Brings the commits of this worktree to the main branch, and completes the issues, by
         default the one that the actor has. It returns when that is done; if a check fails, nothing
@@ -210,7 +210,8 @@ class Hive(complete_hive.Hive):
         goes on after a conflict was resolved, as was asked before. `accept_check` is for a person.
         With `take_next`, the caller calls `following` afterwards: the records are committed then.
         `timeout_s` is the wait for the turn, ten minutes by default. `on_begin` is called once
-        everything is committed, with what is asked and the issues.
+        everything is committed, with what is asked and the issues; it may return what says whether
+        anybody still waits. Without, a conflict is not brought into the worktree, but `NotLanded`.
 
         Raises `NotLanded`, `InvalidInput`, `NothingLands`, `Untrusted`, and `Busy` at the timeout.
         Once the event `cancel` is set, it is taken back as by Ctrl-C, and raises `Cancelled`,
