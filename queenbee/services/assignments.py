@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from queenbee._typed import typed
 from queenbee.core.kinds import ISSUES
 from queenbee.core.leases import assignment_end_ms, is_absurd, repaired_end_ms
@@ -18,6 +16,7 @@ from queenbee.services.waiting.pauses import waits
 from queenbee.store import waiting_line
 from queenbee.store.droids.identity import checked_droid
 
+TYPE_CHECKING = False  # Spares the 9 ms that typing takes.
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Literal
