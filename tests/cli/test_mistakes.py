@@ -192,7 +192,7 @@ def suggested_in(said: str) -> str:
     return hint[min(begins) :].partition(", ")[0].partition("; ")[0]
 
 
-@pytest.mark.some(12)
+@pytest.mark.some(14)
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_the_command_that_is_suggested_after_a_mistake_works_when_pasted(
     tmp_path: Path, mistake: str

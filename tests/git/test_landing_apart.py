@@ -330,7 +330,6 @@ def test_what_is_committed_while_the_check_runs_stays_for_the_next_landing(
     assert is_on_main(repo, "later")
 
 
-@pytest.mark.some(2)
 @pytest.mark.parametrize("strategy", ["merge", "rebase", "squash"])
 @pytest.mark.parametrize("why", ["busy", "went on"])
 def test_what_a_worktree_did_not_follow_lands_once(

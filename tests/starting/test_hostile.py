@@ -36,7 +36,6 @@ def impatient(team: Team) -> None:
 
 
 class TestARoster:
-    @pytest.mark.some(1)
     @pytest.mark.parametrize("place", ["elsewhere/pid:[1]", ""])
     def test_of_another_machine_ends_nothing_here(self, team: Team, place: str) -> None:
         team.issues(1)
@@ -82,7 +81,6 @@ class TestAnAgent:
         assert ran.code == 0, ran
         assert not is_alive(int(note.read_text()))
 
-    @pytest.mark.some(1)
     @LINUX
     @pytest.mark.parametrize("how", ["env -i", "setsid"])
     def test_that_kills_its_minder_leaves_nothing_running(self, team: Team, how: str) -> None:

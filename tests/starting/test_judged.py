@@ -136,7 +136,6 @@ class TestAnIssueWithChecks:
         assert ran.code == 0, ran
         assert judged.landed() == "bad"
 
-    @pytest.mark.some(1)
     @pytest.mark.parametrize(
         "leaves",
         [

@@ -186,9 +186,7 @@ def test_whatever_hooks_commit_nothing_is_left_of_it(team: Team, name: str, text
     assert branches(team) == ["main", "ui"]
 
 
-@pytest.mark.some(1)
-@pytest.mark.parametrize("more", [[], ["--no-trial"]])
-@pytest.mark.parametrize("name", ["pre-commit", "post-commit"])
+@pytest.mark.parametrize(("name", "more"), [("pre-commit", []), ("post-commit", ["--no-trial"])])
 def test_what_a_killed_one_left_is_removed(team: Team, name: str, more: list[str]) -> None:
     team.issues(1)
     killing = hook(team, name, "kill -9 $(ps -o ppid= -p $PPID) $PPID")
