@@ -393,7 +393,6 @@ def _usual(paths: Iterable[str]) -> Iterator[Any]:
         yield path if seen[what] == 1 else pytest.param(path, marks=pytest.mark.thorough)
 
 
-@pytest.mark.some(16)
 @pytest.mark.parametrize("path", list(_usual(CASES)))
 def test_nothing_is_written_through_a_link(copied: Path, path: str) -> None:
     outside = by_a_link(copied, path)

@@ -393,7 +393,6 @@ def asked(queen: Queen) -> list[tuple[int, str, str]]:
     return [(each.code, each.out, each.err) for each in ran]
 
 
-@pytest.mark.some(1)
 @pytest.mark.parametrize("memory", ["new", "old", "none"])
 def test_a_state_that_cannot_be_written_is_read_all_the_same(
     large: Queen, repo: Path, memory: str

@@ -204,7 +204,6 @@ def test_a_write_on_a_full_disk_is_refused_as_a_whole(
     assert bodies == ["before", "after"]
 
 
-@pytest.mark.some(2)
 @pytest.mark.parametrize("free_kib", [0, 8, 16, 20, 24, 28])
 def test_a_landing_on_a_full_disk_lands_nothing_and_says_which_disk(
     queen: Queen, small_disk: Path, free_kib: int

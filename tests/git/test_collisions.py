@@ -713,7 +713,6 @@ class TestTheCheckOnAllTogether:
         (repo / ".beads" / "queen.toml").write_text(f"[land]\ncheck = {json.dumps(text)}\n")
         return log
 
-    @pytest.mark.some(1)
     @pytest.mark.parametrize("jobs", [1, 2])
     def test_finds_which_do_not_go_together_with_few_checks(
         self, base: Path, beads: Path, add_tree: AddTree, checked: Path, queen: Queen, jobs: int

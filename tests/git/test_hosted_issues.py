@@ -98,7 +98,6 @@ class TestAPull:
         pulled(quick, "--complete")
         assert rows(quick)["1"]["state"] == "done"
 
-    @pytest.mark.some(1)
     @pytest.mark.parametrize("kind", ["gitlab", "gitea"])
     def test_is_the_same_from_other_hosts(
         self, quick: QuickQueen, repo: Path, host: ScriptedHost, kind: str

@@ -244,7 +244,6 @@ class TestACheckThatChangesFiles:
         assert git(repo, "show", "unfinished/left-by-check:f.txt") == "x\njunk\n"
         assert "kept on unfinished/left-by-check" in done[1][1]
 
-    @pytest.mark.some(1)
     @pytest.mark.parametrize("fails", ["", "; exit 1"])
     def test_nor_does_a_commit_of_it_leave_the_leader_without_its_branch(
         self, team: Team, repo: Path, junk: Callable[[str], list[Path]], fails: str
@@ -418,7 +417,6 @@ def test_squash_makes_one_commit_of_each(
         assert git(tree, "status", "--porcelain") == ""
 
 
-@pytest.mark.some(1)
 @pytest.mark.parametrize("strategy", ["merge", "squash"])
 def test_what_git_merged_and_then_failed_does_not_ride_along_with_another(
     team: Team, repo: Path, beads: Path, trees: list[Path], tmp_path: Path, strategy: str

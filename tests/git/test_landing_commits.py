@@ -97,7 +97,6 @@ def test_what_must_not_be_in_git_is_refused_by_name(
         assert allowed.code == 0
 
 
-@pytest.mark.some(5)
 @pytest.mark.parametrize(
     ("name", "data"),
     [
@@ -171,7 +170,6 @@ def test_what_a_hook_changes_otherwise_lands(quick: QuickQueen, repo: Path, tree
     assert git(repo, "show", "main:README.md") == "formatted\n"
 
 
-@pytest.mark.some(2)
 @pytest.mark.parametrize("strategy", ["merge", "rebase"])
 @pytest.mark.parametrize("text", [["-m", "Both"], []])
 def test_a_secret_that_resolves_a_conflict_is_refused(

@@ -35,7 +35,6 @@ def landing(quick: QuickQueen, tree: Path, *more: str) -> Ran:
     return quick("land", "--check", "test -e a", *more, as_="ui", cwd=tree)
 
 
-@pytest.mark.some(3)
 @pytest.mark.parametrize("has_moved", [False, True], ids=["one commit", "a merge"])
 @pytest.mark.parametrize("what", AMENDS)
 def test_work_has_landed_whatever_a_hook_makes_of_its_commit(

@@ -148,7 +148,6 @@ def test_what_was_asked_for_several_is_kept_over_a_conflict(
     assert closed(repo) == ["q-1", "q-2"]
 
 
-@pytest.mark.some(1)
 @pytest.mark.parametrize("then", ["same", "left", "none"])
 def test_after_a_failure_between_two_completions_the_next_landing_makes_the_others(
     quick: QuickQueen, repo: Path, tree: Path, monkeypatch: pytest.MonkeyPatch, then: str

@@ -294,7 +294,6 @@ def test_a_conflict_that_a_landing_joined_before_it_was_killed_is_nobodys_work(
         landed(trees.one)
 
 
-@pytest.mark.some(3)
 @pytest.mark.parametrize(
     ("state", "said"),
     [

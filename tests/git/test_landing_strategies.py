@@ -325,7 +325,6 @@ class TestConflictsThatNeedNobody:
             commit_file(tree, "docs.md", (tree / "docs.md").read_text().replace("## End", text))
         return trees
 
-    @pytest.mark.some(1)
     @pytest.mark.parametrize("strategy", ["merge", "rebase", "squash"])
     def test_what_both_added_at_one_place_is_kept_only_if_a_check_runs(
         self, repo: Path, defined: tuple[Path, Path], strategy: str

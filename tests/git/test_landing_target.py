@@ -413,7 +413,6 @@ class TestATargetThatNobodyHereHasAgreedTo:
         assert before in path.read_text()
         path.write_text(path.read_text().replace(before, after))
 
-    @pytest.mark.some(2)
     @pytest.mark.parametrize("on_mine", [False, True], ids=["not checked out", "checked out"])
     @pytest.mark.parametrize("after", ['target = "mine"\n', ""])
     def test_is_asked_for_where_a_landing_brings_it(

@@ -307,7 +307,6 @@ def test_a_remote_of_another_name_is_not_taken_for_a_branch_to_make(
     assert (refused.code, "no branch origin/main" in refused.err) == (4, True)
 
 
-@pytest.mark.some(2)
 @pytest.mark.parametrize("name", ["pre-commit", "pre-push", "pre-merge-commit", "post-merge"])
 def test_hooks_that_are_files_of_the_branch_get_no_tokens(
     quick: QuickQueen, repo: Path, hub: Path, tree: Path, tmp_path: Path, name: str

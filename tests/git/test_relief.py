@@ -186,7 +186,6 @@ def test_a_droid_whose_command_runs_keeps_its_issue(
         runs.wait()
 
 
-@pytest.mark.some(1)
 @pytest.mark.linux
 @pytest.mark.parametrize("began_before", [False, True])
 def test_a_command_that_its_agent_runs_is_a_sign_of_life(

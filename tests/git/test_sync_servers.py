@@ -178,7 +178,6 @@ def slow(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
 
 
 class TestSlowLink:
-    @pytest.mark.some(1)
     def test_a_push_takes_longer_than_the_timeout_while_it_goes_on(self, slow: World) -> None:
         began_s = time.monotonic()
         assert sync(slow.hive("ada")).sent == 8

@@ -109,7 +109,6 @@ def test_what_it_prints_lets_two_clones_pull_from_then_on(world: World) -> None:
         assert [each for each in found if each["code"] == "tracked"] == []
 
 
-@pytest.mark.some(1)
 @pytest.mark.parametrize("by_force", [False, True])
 def test_the_guard_refuses_a_commit_that_would_undo_it(world: World, by_force: bool) -> None:
     ada = world.folder / "ada"

@@ -137,7 +137,6 @@ ORDERS: dict[str, Sequence[tuple[str, str]]] = {
 }
 
 
-@pytest.mark.some(9)
 @pytest.mark.parametrize("order", ORDERS.values(), ids=ORDERS)
 @pytest.mark.parametrize("turned", [False, True], ids=["as they are", "turned"])
 def test_three_machines_come_to_the_same_tracker(

@@ -128,7 +128,6 @@ def answers(issues: Issues) -> dict[str, Any]:
     }
 
 
-@pytest.mark.some(2)
 @pytest.mark.parametrize("seed", range(6))
 def test_what_is_kept_is_what_all_rows_say(repo: Path, beads: Path, seed: int) -> None:
     world, steps = World(repo, seed), []

@@ -69,7 +69,6 @@ def tried(team: Team, text: str) -> str:
 
 @has_namespaces
 class TestAnAgentInASandbox:
-    @pytest.mark.some(1)
     @pytest.mark.parametrize("space", SPACES)
     def test_lands_no_work_of_a_person(self, team: Team, precious: Path, space: str) -> None:
         said = tried(team, f"cd {precious}; unset QUEEN_DROID; {space} queen land -m steal\n")
@@ -142,7 +141,6 @@ def test_another_host_name_or_clock_hides_no_agent(team: Team, precious: Path, h
 
 
 class TestAnAgentInAnotherRepository:
-    @pytest.mark.some(1)
     @pytest.mark.parametrize(
         "who", ["", "unset QUEEN_DROID; ", "env -i PATH=$PATH HOME=/ XDG_STATE_HOME=/tmp "]
     )

@@ -105,7 +105,6 @@ class TestSettingsThatNobodyHasSeen:
         assert team.start(*START).code == 0
         assert sorted(team.done()) == ["x-1", "x-2"]
 
-    @pytest.mark.some(2)
     @pytest.mark.parametrize(
         ("path", "says"),
         [

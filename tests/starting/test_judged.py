@@ -73,7 +73,6 @@ class TestAnIssueWithChecks:
         tried = judged.tries(f"unset QUEEN_DROID; cd {judged.team.repo}; {text}")
         assert "no agent that queen start looks after completes x-1 without its checks" in tried
 
-    @pytest.mark.some(1)
     @pytest.mark.parametrize("how", ["close x-1", "delete x-1 --force"])
     def test_is_neither_closed_nor_deleted_by_its_agent(self, judged: Judged, how: str) -> None:
         tried = judged.tries(f"queen release x-1; queen issue {how} --reason done")
@@ -228,7 +227,6 @@ class TestASprintBead:
         assert "evil.txt" not in self.landed(sprints)
         return ran.out + ran.err
 
-    @pytest.mark.some(1)
     @pytest.mark.parametrize("change", ['row["issue_type"] = "task"', 'row.pop("metadata")'])
     def test_is_none_any_more_and_is_given_back(self, sprints: Sprints, change: str) -> None:
         said = self.edited(sprints, change)

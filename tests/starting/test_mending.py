@@ -39,6 +39,8 @@ SPOILS = {
 
 
 TELLING = {
+    "a detached HEAD",
+    "an open rebase",
     "another branch",
     "another .git",
     ".git of the main worktree",
@@ -71,7 +73,6 @@ def test_an_agents_bad_day_is_no_other_issues(team: Team, spoils: str) -> None:
     assert git(tree, "status", "--porcelain") == ""
 
 
-@pytest.mark.some(2)
 @pytest.mark.parametrize("how", ["gone", "no .git", "a link", "pruned", "another branch"])
 def test_the_next_run_mends_what_a_killed_one_left(team: Team, how: str) -> None:
     team.issues(1)
@@ -268,7 +269,6 @@ class TestBeforeAnIssue:
         assert (ran.code, team.done()) == (0, {"x-1": ["ui"]}), ran
         assert git(team.repo, "show", "main:e/new") == "new\n"
 
-    @pytest.mark.some(1)
     @pytest.mark.parametrize("leaves", ["nested", "committed", "hidden"])
     def test_what_no_landing_can_have_is_out_of_its_way(self, team: Team, leaves: str) -> None:
         (team.repo / "a.txt").write_text("a\n")
@@ -317,7 +317,6 @@ class TestABranchThatLeadsElsewhere:
             f"git symbolic-ref refs/heads/ui refs/heads/{aim}; exit 3; fi\n"
         )
 
-    @pytest.mark.some(1)
     @pytest.mark.parametrize("aim", ["precious", "ui", "nothing"])
     def test_it_is_the_agents_own_again(self, team: Team, aim: str) -> None:
         team.issues(2)

@@ -45,7 +45,6 @@ def imported(sprints: Sprints, **metadata: str) -> str:
     return str(row["id"])
 
 
-@pytest.mark.some(1)
 @pytest.mark.parametrize("has_worktree", [True, False])
 def test_a_row_that_names_somebodys_branch_takes_over_nothing(
     sprints: Sprints, precious: Path, has_worktree: bool
@@ -172,7 +171,6 @@ def test_the_end_of_work_leaves_a_rebase_alone(team: Team) -> None:
     assert "the records are not committed: git rebase is under way" in ran.out
 
 
-@pytest.mark.some(1)
 @pytest.mark.parametrize("way", ["start", "worktree add"])
 def test_a_worktree_that_a_person_hands_over_is_worked_in(
     team: Team, tmp_path: Path, way: str

@@ -37,7 +37,6 @@ def lands_now(team: Team) -> None:
     assert runs(team) == 1
 
 
-@pytest.mark.some(1)
 @pytest.mark.parametrize("attached", [False, True])
 def test_while_somebody_else_lands_from_the_same_worktree(team: Team, attached: bool) -> None:
     """It is one landing; only one that stays in its process keeps others from that."""

@@ -152,7 +152,6 @@ def test_any_title_is_landed(team: Team, elsewhere: Elsewhere, title: str, said:
     assert sorted(team.done()) == ["x-1"]
 
 
-@pytest.mark.some(2)
 @pytest.mark.parametrize("made", ["-m", "--check=id", "-", "--"])
 def test_no_such_id_is_made_here(team: Team, made: str) -> None:
     refused = team.queen("issue", "new", "a title", f"--id={made}", "--json", as_="lead")

@@ -231,7 +231,6 @@ def test_it_takes_no_longer_than_a_check_may(team: Team) -> None:
     assert "timed out after 1s" in refused(team, "check")
 
 
-@pytest.mark.some(2)
 @pytest.mark.parametrize(
     "pattern",
     ["agents", "{issue}/{droid}", "-{droid}", "a b/{droid}", "{droid}.lock", "unfinished/{droid}",

@@ -223,7 +223,6 @@ class TestAnAgentThatFails:
         git(team.repo, *way.split()[1:])
         assert git(team.repo, "branch", "--list", "unfinished/*") == "  unfinished/x-9-ui\n"
 
-    @pytest.mark.some(2)
     @pytest.mark.parametrize("who", ["nobody", "a person"])
     @pytest.mark.parametrize("end", ["landed", "closed"])
     def test_leaves_a_branch_that_only_goes_if_its_issue_landed_and_nobody_added_to_it(
@@ -578,7 +577,6 @@ class TestAClient:
         assert edits not in ran.out
         assert hooks in ran.out
 
-    @pytest.mark.some(1)
     @pytest.mark.parametrize("says", ["y", "n", ""])
     def test_does_everything_only_if_the_person_at_the_terminal_says_so(
         self, team: Team, says: str

@@ -123,7 +123,6 @@ class TestATeam:
         out = ran.communicate(timeout=30)[0]
         assert "x-1 is still ui's: queen start ui --agent claude goes on with it" in out
 
-    @pytest.mark.some(1)
     @pytest.mark.parametrize("error", ["authentication_failed", "billing_error"])
     def test_ends_at_once_where_waiting_is_useless(self, team: Team, error: str) -> None:
         team.issues(3)

@@ -168,7 +168,6 @@ def works_as_ever(quick: QuickQueen, repo: Path) -> None:
     assert time.monotonic() - started_s < 20
 
 
-@pytest.mark.some(8)
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_other_tables_are_set_aside_and_made_anew(
     quick: QuickQueen, small: Path, memory: Happening, name: str
@@ -180,7 +179,6 @@ def test_other_tables_are_set_aside_and_made_anew(
         assert tables.is_as_made(tables.schema_of(database))
 
 
-@pytest.mark.some(12)
 @pytest.mark.parametrize("name", ROWS)
 def test_other_rows_stop_nothing(
     quick: QuickQueen, small: Path, memory: Happening, name: str
