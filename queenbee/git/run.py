@@ -211,6 +211,7 @@ def user_git(
     repository: Mapping[str, str] | None = None,
     config: Mapping[str, str] | None = None,
     on_tick: Callable[[float], None] | None = None,
+    stdin: bytes = b"",
 ) -> tuple[int, bytes, bytes]:
     """Runs git as the user would, with their hooks, filters and settings, in the worktree at `cwd`;
     returns its exit status and its two outputs. Raises `ExternalFailure` if it is not installed.
@@ -221,7 +222,7 @@ def user_git(
     env = {**environment_of_hooks(arguments, cwd), **(repository or {})}
     said = {"core.fsmonitor": "false"} | dict(config or {})
     patience = _Patience() if on_tick is None else _Watched(on_tick)
-    return _run(arguments, cwd, configured(env, said), patience)
+    return _run(arguments, cwd, configured(env, said), patience, stdin)
 
 
 def as_the_user(
@@ -229,12 +230,15 @@ def as_the_user(
     cwd: str,
     repository: Mapping[str, str] | None = None,
     config: Mapping[str, str] | None = None,
+    stdin: bytes = b"",
 ) -> bytes:
     """Runs git as `user_git` does; returns what it said besides its answer, such as warnings.
 
     Raises `ExternalFailure`, which ends with what git said.
     """
-    status, out, err = user_git(*arguments, cwd=cwd, repository=repository, config=config)
+    status, out, err = user_git(
+        *arguments, cwd=cwd, repository=repository, config=config, stdin=stdin
+    )
     if status != 0:
         said = os.fsdecode(out + err).strip()[-_LAST_CHARS:]
         raise ExternalFailure(
