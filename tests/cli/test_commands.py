@@ -205,7 +205,7 @@ def test_an_inbox_shows_twenty_unless_asked_for_more(quick: QuickQueen) -> None:
 
 
 def test_the_inbox_says_what_is_new_and_how_urgent(quick: QuickQueen, frozen: Clock) -> None:
-    urgent = quick("msg", "send", "b", "x", "--importance", "urgent", "--json", as_="a").json
+    urgent = quick("msg", "send", "b", "x", "--importance", "urgent", "--json", as_="a").json[0]
     frozen.advance(1)
     quick("msg", "send", "b", "y", as_="a")
     frozen.advance(120)

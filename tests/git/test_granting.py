@@ -125,7 +125,7 @@ class TestTheSetting:
         two.cut()
         done = queen("complete", first, "--next", "--json")
         assert done.code == 0
-        assert done.json["completed"]["status"] == "completed"
+        assert done.json["status"] == "completed"
         assert done.json["next"] is None
         assert "cannot be reached" in done.err
         assert two.hive("ada").assignments.find() == []
