@@ -61,9 +61,7 @@ def test_a_message_is_told_with_its_sender_and_subject_and_not_its_body(
 
 
 def test_a_short_message_without_a_subject_is_told_whole(hear: Hear, tree: Path) -> None:
-    text = (
-        "The heading of the next version is “2.0 (unreleased)”: keep it, and add below it, please."
-    )
+    text = "The heading of the next version is 2.0 (unreleased): keep it, and add below it, please."
     hive_of(tree, "reviewer").messages.send("tester", text)
     assert hear() == [f"- message from reviewer: “{text}”", READ]
     hive_of(tree, "reviewer").messages.send("tester", f"{text} {text}")
