@@ -99,6 +99,7 @@ def placed(words: list[str], where: str) -> list[str]:
     return [*words[:name], "--json", *words[name:]]
 
 
+@pytest.mark.some(26)
 @pytest.mark.parametrize(("text", "code", "keys"), COMMANDS, ids=[each[0] for each in COMMANDS])
 def test_a_command_prints_one_json_document_and_exits_with_its_status(
     busy: QuickQueen,
@@ -118,6 +119,7 @@ def test_a_command_prints_one_json_document_and_exits_with_its_status(
             assert keys[0] <= set(each)
 
 
+@pytest.mark.some(20)
 @pytest.mark.slow
 @pytest.mark.parametrize("where", ["after", "middle"])
 @pytest.mark.parametrize("text", [each[0] for each in COMMANDS])
@@ -132,6 +134,7 @@ def test_json_is_accepted_before_and_after_the_command(
     assert alike(first) == alike(other)
 
 
+@pytest.mark.some(13)
 @pytest.mark.parametrize(("text", "code", "keys"), COMMANDS, ids=[each[0] for each in COMMANDS])
 def test_a_command_exits_with_the_same_status_without_json(
     busy: QuickQueen, names: dict[str, str], text: str, code: int, keys: object
