@@ -25,14 +25,14 @@ COMMANDS: list[tuple[str, int, set[str] | list[set[str]]]] = [
     ("hive whoami --set ui-engineer", 0, {"droid", "from"}),
     ("version", 0, {"version"}),
     ("completion bash", 0, {"script"}),
-    ("msg send reviewer hello", 0, MESSAGE),
+    ("msg send reviewer hello", 0, [MESSAGE]),
     (
         "msg send --new reviewer,tester hello --subject s --issue qb-1 --importance high",
         0,
         [MESSAGE],
     ),
-    ("msg send @all hello", 0, MESSAGE | {"reaches"}),
-    ("msg send reviewer hello --reply-to {question}", 0, MESSAGE | {"reply_to", "thread_id"}),
+    ("msg send @all hello", 0, [MESSAGE | {"reaches"}]),
+    ("msg send reviewer hello --reply-to {question}", 0, [MESSAGE | {"reply_to", "thread_id"}]),
     ("msg inbox", 0, [MESSAGE]),
     ("msg inbox --unread --since 2h --from reviewer --limit 5", 0, [MESSAGE]),
     ("msg inbox --for reviewer --since 2020-01-01T00:00:00Z", 0, [MESSAGE]),
@@ -48,8 +48,8 @@ COMMANDS: list[tuple[str, int, set[str] | list[set[str]]]] = [
         ASSIGNMENT | {"worktree", "reason"},
     ),
     ("issue assign qb-2 tester --reassign --new", 0, ASSIGNMENT | {"previous_droid"}),
-    ("claim qb-3", 0, ASSIGNMENT),
-    ("claim qb-1", 0, ASSIGNMENT),
+    ("claim qb-3", 0, [ASSIGNMENT]),
+    ("claim qb-1", 0, [ASSIGNMENT]),
     ("release qb-1 --reason later", 0, ASSIGNMENT | {"reason"}),
     ("complete qb-1", 0, ASSIGNMENT),
     ("issue assignments", 0, [ASSIGNMENT]),
@@ -208,7 +208,7 @@ def test_an_inbox_shows_twenty_unless_asked_for_more(quick: QuickQueen) -> None:
 
 
 def test_the_inbox_says_what_is_new_and_how_urgent(quick: QuickQueen, frozen: Clock) -> None:
-    urgent = quick("msg", "send", "b", "x", "--importance", "urgent", "--json", as_="a").json
+    urgent = quick("msg", "send", "b", "x", "--importance", "urgent", "--json", as_="a").json[0]
     frozen.advance(1)
     quick("msg", "send", "b", "y", as_="a")
     frozen.advance(120)

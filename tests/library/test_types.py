@@ -11,10 +11,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from api_page import OF_ITS_OWN, OFFERED
 
 from queenbee import Hive
 
 ROOT = Path(__file__).parents[2]
+
+SERVICES = (
+    "assignments", "droids", "issues", "messages", "nudges", "plans", "queue", "reservations",
+    "worktrees",
+)  # fmt: skip
 
 WRONG: dict[str, Callable[[Hive], object]] = {
     r"send: to must be a str, not list: \['lead'\]": lambda hive: hive.messages.send(["lead"], "x"),  # type: ignore[arg-type]
@@ -96,3 +102,14 @@ def strictly(folder: Path, *files: Path) -> str:
     line += map(str, files)
     done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, timeout=500)
     return done.stdout if done.returncode else done.stderr
+
+
+@pytest.mark.parametrize("name", OFFERED)
+def test_each_attribute_of_an_open_hive_is_offered_or_known_as_ours(name: str, hive: Hive) -> None:
+    """If it fails: begin the name with `_`, or put it into `OFFERED`, which docs/api.md shows."""
+    objects = {type(each).__name__: each for each in (hive, *map(hive.__getattribute__, SERVICES))}
+    found = {each for each in dir(objects[name]) if not each.startswith("_")}
+    offered, ours = ({*table.get(name, "").split()} for table in (OFFERED, OF_ITS_OWN))
+    assert found == offered | ours
+    assert not offered & ours
+    assert not [each for each in offered if not getattr(type(objects[name]), each, "x").__doc__]

@@ -70,7 +70,11 @@ ANSWERS: list[Case] = [
         {"to": "newcomer", "body": "b", "new": True},
         ["msg", "send", "newcomer", "b", "--new"],
     ),
-    ("send", {"reply_to": "LAST", "body": "on it"}, ["msg", "reply", "LAST", "on it"]),
+    (
+        "send",
+        {"reply_to": "LAST", "body": "on it"},
+        ["msg", "send", "reviewer", "on it", "--reply-to", "LAST"],
+    ),
     ("inbox", {}, ["msg", "inbox"]),
     (
         "inbox",
