@@ -214,7 +214,7 @@ def loses_its_worktree(trees: Trees) -> None:
 EVENTS = (lands, lands_with_a_check_that_fails, goes_on, gives_up, loses_its_worktree)
 
 
-@pytest.mark.some(20)
+@pytest.mark.some(40)
 @pytest.mark.parametrize(
     ("state", "event"),
     [
