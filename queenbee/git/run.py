@@ -220,6 +220,8 @@ def user_git(
     their settings. `on_tick` is called about once a second, with the seconds that git has taken.
     """
     env = {**environment_of_hooks(arguments, cwd), **(repository or {})}
+    # Else git's look into a submodule writes the index there, and that runs a hook of its settings.
+    env["GIT_OPTIONAL_LOCKS"] = "0"
     said = {"core.fsmonitor": "false"} | dict(config or {})
     patience = _Patience() if on_tick is None else _Watched(on_tick)
     return _run(arguments, cwd, configured(env, said), patience, stdin)

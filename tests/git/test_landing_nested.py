@@ -117,13 +117,11 @@ def test_no_program_of_a_repository_within_runs_when_its_commit_is_recorded(
     quick: QuickQueen, repo: Path, tree: Path, tmp_path: Path
 ) -> None:
     inner = tree / "sub"
-    git(tree, "clone", "-q", str(repo.parent / "lib.git"), "sub")
-    hooks = tmp_path / "hooks"
-    hooks.mkdir()
-    (hooks / "post-index-change").write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\n")
-    (hooks / "post-index-change").chmod(0o755)
     git(tree, "submodule", "--quiet", "add", str(repo.parent / "lib.git"), "sub")
-    git(inner, "config", "core.hooksPath", str(hooks))
+    folder = Path(git(inner, "rev-parse", "--absolute-git-dir").strip())
+    (folder / "info").mkdir(exist_ok=True)
+    (folder / "info" / "attributes").write_text("* filter=evil\n")
+    git(inner, "config", "filter.evil.clean", f"touch {tmp_path}/ran; cat")
     for name in git(inner, "ls-files").split():
         os.utime(inner / name, (1, 1))
     assert quick("land", "-m", "work", cwd=tree).code == 0

@@ -163,3 +163,18 @@ class TestNetwork:
     def test_its_progress_is_no_message(self) -> None:
         said = b"Writing objects:  50%\rWriting objects: 100% (3/3), done.\nerror: no\nfatal: so\n"
         assert run.without_progress(said) == "error: no\nfatal: so\n"
+
+
+def test_a_look_into_a_submodule_runs_no_hook_of_its_settings(repo: Path, tmp_path: Path) -> None:
+    inner = repo / "sub"
+    git(repo, "init", "-q", "sub")
+    commit_file(inner, "a.txt", "a\n")
+    git(repo, "add", "sub")
+    hook = tmp_path / "hooks" / "post-index-change"
+    hook.parent.mkdir()
+    hook.write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\n")
+    hook.chmod(0o755)
+    git(inner, "config", "core.hooksPath", str(hook.parent))
+    os.utime(inner / "a.txt", (1, 1))
+    run.as_the_user("add", "-A", cwd=str(repo))
+    assert not (tmp_path / "ran").exists()
