@@ -20,9 +20,9 @@ def exports(package: str, modules: Mapping[str, str]) -> None:
     def load(name: str) -> object:
         if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        from importlib import import_module  # noqa: PLC0415 - start-up
-
-        return getattr(import_module(f"{package}.{homes[name]}"), name)
+        module = f"{package}.{homes[name]}"
+        __import__(module)  # `importlib` takes longer to load than this module.
+        return getattr(sys.modules[module], name)
 
     def listed() -> list[str]:
         return sorted({*vars(sys.modules[package]), *homes})

@@ -16,6 +16,7 @@ HOOK = "from queenbee.hook.main import main; main()"
 
 LIBRARY = (
     "import queenbee",
+    "from queenbee import Hive",
     "from queenbee import Hive; Hive.open('.')",
     "from queenbee import Hive; Hive.open('.').messages.inbox()",
     "from queenbee import Hive; Hive.open('.').reservations.check(['x'])",

@@ -174,8 +174,14 @@ def test_a_hook_without_news_loads_no_service(small: Path, event: str) -> None:
 @pytest.mark.parametrize("use", LIBRARY)
 def test_the_library_loads_neither_click_nor_what_it_does_not_use(small: Path, use: str) -> None:
     modules = loaded(small, use)
-    unused = OF_OTHERS | OF_PYTHON | (OF_CLICK - {"collections.abc", "typing"}) | RARE
+    unused = OF_OTHERS | OF_PYTHON | (OF_CLICK - {"collections.abc"}) | RARE
     assert needless(modules, unused | {"queenbee.cli"}) == set()
+
+
+def test_the_class_of_a_hive_loads_no_records_and_nothing_that_reads_them(small: Path) -> None:
+    modules = loaded(small, "from queenbee import Hive")
+    unused = {"_sqlite3", "enum", "importlib", "json", "re", "zlib", "queenbee.store.memory"}
+    assert needless(modules, unused | OF_CLICK - {"collections.abc"}) == set()
 
 
 def test_a_large_ledger_brings_the_decoder_and_no_more(small: Path) -> None:

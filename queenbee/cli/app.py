@@ -97,8 +97,14 @@ class Invocation:
         """Returns whether a person lets these commands run; None if nobody sits here."""
         from queenbee.cli.person import lets_run, sits_here  # noqa: PLC0415 - start-up
 
+        if not sits_here(is_json=self.json):
+            return None
         self.bar.pause()
-        return lets_run(self.hive.layout, proposals) if sits_here(is_json=self.json) else None
+        self.bar.is_mute, before = True, self.bar.is_mute
+        try:
+            return lets_run(self.hive.layout, proposals)
+        finally:
+            self.bar.is_mute = before
 
     def tell(self, text: str) -> None:
         """Prints a notice to standard error, or keeps it under `--json`."""

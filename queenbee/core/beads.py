@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING
 
 from queenbee.core.leases import assignment_end_ms
 from queenbee.core.records import Assignment, Flag, OptionalText, Record, Text
 from queenbee.core.timestamps import instant_ms
 
+TYPE_CHECKING = False  # Spares the 9 ms that typing takes.
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 

@@ -11,10 +11,9 @@ A line without `rev` gets the revision after the previous line of its id, so in 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from queenbee.core.timestamps import instant_ms
 
+TYPE_CHECKING = False  # Spares the 9 ms that typing takes.
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, KeysView, Mapping
 

@@ -6,8 +6,7 @@ Importing python-ulid costs 34 ms; it is the oracle in the tests (ADR 0002).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+TYPE_CHECKING = False  # Spares the 9 ms that typing takes.
 if TYPE_CHECKING:
     from collections.abc import Iterable
 

@@ -6,13 +6,12 @@ journal, index, doctor and history accept any kind, also one that only another v
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from queenbee.core.fold import MAX_REV, newest_ms
 from queenbee.core.leases import assignment_end_ms, lease_end_ms
 from queenbee.core.names import EVERYONE
 from queenbee.core.records import Assignment, Message, Record, Reservation
 
+TYPE_CHECKING = False  # Spares the 9 ms that typing takes.
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 

@@ -5,12 +5,11 @@ A *shared* lease announces an edit: it excludes another only in one working tree
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from queenbee.core.records import Reservation
 from queenbee.core.text import suggested
 from queenbee.core.timestamps import instant_ms
 
+TYPE_CHECKING = False  # Spares the 9 ms that typing takes.
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Protocol

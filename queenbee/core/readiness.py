@@ -10,12 +10,12 @@ import re
 from itertools import groupby, islice
 from math import fsum
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from queenbee.core.beads import NOT_WORK, WISP
 from queenbee.core.names import is_issue_id
 from queenbee.core.timestamps import instant_ms
 
+TYPE_CHECKING = False  # Spares the 9 ms that typing takes.
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 

@@ -6,8 +6,6 @@ type reads as its default. `docs/format.md`, section "Records".
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from queenbee.core.names import EVERYONE
 from queenbee.core.reviews.review import REVIEW, Review
 from queenbee.core.timestamps import instant_ms
@@ -19,6 +17,7 @@ ACKED = "acked_at"
 _Fields = type(vars(type))
 """A mapping that cannot be changed: `types.MappingProxyType`, which need not be loaded for it."""
 
+TYPE_CHECKING = False  # Spares the 9 ms that typing takes.
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Literal

@@ -5,11 +5,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from queenbee.core.beads import DONE, changed_ms
 from queenbee.core.timestamps import format_ms, instant_ms
 
+TYPE_CHECKING = False  # Spares the 9 ms that typing takes.
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 

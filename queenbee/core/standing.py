@@ -8,7 +8,6 @@ function of the records alone: no clock is read. `docs/format.md`, section "Supe
 from __future__ import annotations
 
 from operator import attrgetter
-from typing import TYPE_CHECKING
 
 from queenbee.core.leases import (
     NEVER_MS,
@@ -21,6 +20,7 @@ from queenbee.errors import BadPattern
 ENDED = frozenset({"released", "completed", "reassigned"})
 """The statuses of grants that a droid ended."""
 
+TYPE_CHECKING = False  # Spares the 9 ms that typing takes.
 if TYPE_CHECKING:
     from collections.abc import Iterable
 

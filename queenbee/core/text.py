@@ -5,8 +5,7 @@ This module imports nothing: the edit hook loads it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+TYPE_CHECKING = False  # Spares the 9 ms that typing takes.
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 

@@ -5,10 +5,9 @@ Each kind is a package of its own; the modules here are what they share.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from queenbee._lazy import exports
 
+TYPE_CHECKING = False  # Spares the 9 ms that typing takes.
 if TYPE_CHECKING:
     from queenbee.documents.agents import list_agents as list_agents
     from queenbee.documents.findings import Finding as Finding

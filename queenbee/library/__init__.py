@@ -7,10 +7,9 @@ it was refused, is a value or an error with attributes; only `cli` turns it into
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from queenbee._lazy import exports
 
+TYPE_CHECKING = False  # Spares the 9 ms that typing takes.
 if TYPE_CHECKING:
     from queenbee.library.issues import TrackedIssues as TrackedIssues
     from queenbee.library.landings import LandingResult as LandingResult

@@ -6,10 +6,9 @@ reservations, and `care` looks after a hive's files.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from queenbee._lazy import exports
 
+TYPE_CHECKING = False  # Spares the 9 ms that typing takes.
 if TYPE_CHECKING:
     from queenbee.services.assignments import Assignments as Assignments
     from queenbee.services.diagnosis import Diagnosis as Diagnosis

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from queenbee._typed import typed
 from queenbee.core.kinds import ISSUES
 from queenbee.core.leases import assignment_end_ms, is_absurd, repaired_end_ms
@@ -18,6 +16,7 @@ from queenbee.services.waiting.pauses import waits
 from queenbee.store import waiting_line
 from queenbee.store.droids.identity import checked_droid
 
+TYPE_CHECKING = False  # Spares the 9 ms that typing takes.
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Literal
@@ -617,16 +616,17 @@ def _endless(issue_id: str, droid: str, circle: Sequence[Waiter]) -> Taken:
     )
 
 
-def taken(current: Assignment, now_ms: int, to: str | None = None) -> Taken:
-    """Returns the refusal to give away an issue that a droid has."""
+def taken(
+    current: Assignment, now_ms: int, to: str | None = None, hint: str | None = None
+) -> Taken:
+    """Returns the refusal to give away an issue that a droid has, or to end it."""
     issue_id = current.issue_id
     for_s = format_duration(max(0, now_ms - current.created_ms) / 1000).split(" ")[0]
     ask = suggested("queen msg send", current.droid, "BODY", issue=issue_id)
+    move = suggested("queen issue assign", issue_id, to or "", force=True)
     return Taken(
         f"{issue_id} is assigned to {current.droid} (for {for_s})",
-        hint=f"to move it: {suggested('queen issue assign', issue_id, to, force=True)}"
-        if to
-        else f"queen issue ready, or ask: {ask}",
+        hint=hint or (f"to move it: {move}" if to else f"queen issue ready, or ask: {ask}"),
         holder=current.droid,
         assignment=current.to_dict(),
     )

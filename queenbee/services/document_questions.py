@@ -6,8 +6,7 @@ below are for a hive without documents. ADR 0008.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+TYPE_CHECKING = False  # Spares the 9 ms that typing takes.
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 

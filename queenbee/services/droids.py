@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from queenbee.core.kinds import KINDS
 from queenbee.core.names import ALWAYS_KNOWN, EVERYONE, NOBODYS, is_name, nearest
 from queenbee.core.records import READ, mark_of
@@ -11,6 +9,7 @@ from queenbee.core.timestamps import instant_ms
 from queenbee.errors import UnknownDroid
 from queenbee.store.droids import agent_processes, identity, presence
 
+TYPE_CHECKING = False  # Spares the 9 ms that typing takes.
 if TYPE_CHECKING:
     from collections.abc import Iterator
 

@@ -7,14 +7,13 @@ calls of the loop; the edit hook of agents uses what is here.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from queenbee.core.kinds import KINDS
 from queenbee.core.timestamps import format_ms
 from queenbee.errors import NotFound
 from queenbee.services.open_store import Store
-from queenbee.store.files import size_of
 
+TYPE_CHECKING = False  # Spares the 9 ms that typing takes.
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
@@ -204,6 +203,8 @@ class Services(Store):
 
     def committed(self, kinds: Sequence[str]) -> None:
         """Rotates the ledgers that have grown past the limit in the settings."""
+        from queenbee.store.files import size_of  # noqa: PLC0415 - start-up
+
         limit = self.layout.settings.rotate_at_bytes if self.engine.ledgers else 0
         path = self.layout.ledger_path
         large = [kind for kind in kinds if limit and size_of(path(kind)) >= limit]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from itertools import chain, islice
-from typing import TYPE_CHECKING
 
 from queenbee.core import beads, readiness
 from queenbee.core.beads import Issue
@@ -17,6 +16,7 @@ from queenbee.errors import IssueClosed, NotFound, NotReady, Taken, Untrusted
 from queenbee.store.droids import roster
 from queenbee.store.issues_file import unreadable_row
 
+TYPE_CHECKING = False  # Spares the 9 ms that typing takes.
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from typing import TypedDict, TypeVar

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING
 
 from queenbee._typed import typed
 from queenbee.core.ids import WHOLE
@@ -16,6 +15,7 @@ from queenbee.errors import InvalidInput, NotFound, NotYours, QueenError
 from queenbee.services.waiting.pauses import waits
 from queenbee.store.codec import decode
 
+TYPE_CHECKING = False  # Spares the 9 ms that typing takes.
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Any

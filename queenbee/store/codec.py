@@ -9,10 +9,10 @@ from __future__ import annotations
 import gc
 import json
 import sys
-from typing import TYPE_CHECKING
 
 from queenbee.errors import InvalidInput
 
+TYPE_CHECKING = False  # Spares the 9 ms that typing takes.
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 

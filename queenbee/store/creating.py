@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from queenbee.core.text import suggested
 from queenbee.errors import InvalidInput, NotFound, QueenError, Unwritable
@@ -16,6 +15,7 @@ from queenbee.store.git_files.worktrees import default_branch, ref_target
 from queenbee.store.machine import CHOOSE
 from queenbee.store.whole_files import read_own, write_document
 
+TYPE_CHECKING = False  # Spares the 9 ms that typing takes.
 if TYPE_CHECKING:
     from collections.abc import Mapping
 

@@ -7,12 +7,12 @@ import os
 import time
 import zlib
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from queenbee.errors import DurabilityUnknown, Unreadable, Unwritable
 from queenbee.store import safe_open
 from queenbee.store.whole_files import write_document, write_unless
 
+TYPE_CHECKING = False  # Spares the 9 ms that typing takes.
 if TYPE_CHECKING:
     from collections.abc import Callable
 

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from queenbee.core.names import is_of_agent
 from queenbee.core.text import shell_word
 from queenbee.errors import Unreadable
 from queenbee.store import safe_open
 
+TYPE_CHECKING = False  # Spares the 9 ms that typing takes.
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 

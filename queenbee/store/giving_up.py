@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from _thread import _local
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from queenbee.errors import Cancelled
 
+TYPE_CHECKING = False  # Spares the 9 ms that typing takes.
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Protocol

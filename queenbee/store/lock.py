@@ -15,12 +15,12 @@ import time
 from _thread import allocate_lock, start_new_thread
 from contextlib import suppress
 from functools import cache
-from typing import TYPE_CHECKING
 
 from queenbee.errors import Busy, Unreadable, Unwritable
 from queenbee.store import giving_up, safe_open
 from queenbee.store.machine import CHOOSE
 
+TYPE_CHECKING = False  # Spares the 9 ms that typing takes.
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType

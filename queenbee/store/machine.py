@@ -7,11 +7,11 @@ config, which git never delivers: `git config queenbee.state beads`. ADR 0015.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
 
 from queenbee.errors import Unreadable
 from queenbee.store.git_trees import config_value
 
+TYPE_CHECKING = False  # Spares the 9 ms that typing takes.
 if TYPE_CHECKING:
     from collections.abc import Iterable
 

@@ -7,9 +7,7 @@ file; it counts while `queen.toml` cannot be read. `docs/format.md`, section "Se
 from __future__ import annotations
 
 import os
-import re
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from queenbee.core.text import names_in_braces, visible
 from queenbee.core.timestamps import parse_duration_s
@@ -18,6 +16,7 @@ from queenbee.store import safe_open
 from queenbee.store.whole_files import keep, read_own, recall, take_name
 from queenbee.version import FORMAT
 
+TYPE_CHECKING = False  # Spares the 9 ms that typing takes.
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
@@ -135,16 +134,15 @@ def _lines(value: object) -> tuple[str, ...] | None:
 
 
 def _branch_name() -> Type:
-    named = re.compile(r"(?![-/.])[^\x00-\x20\x7f~^:?*\[\\]{1,255}(?<![/.])")
-    return Type(
-        "the name of a branch",
-        lambda value: (
-            value
-            if isinstance(value, str)
-            and (not value or (named.fullmatch(value) and ".." not in value))
-            else None
-        ),
-    )
+    def read(value: object) -> str | None:
+        if value == "" or not isinstance(value, str):
+            return "" if value == "" else None
+        import re  # noqa: PLC0415 - start-up
+
+        named = re.fullmatch(r"(?![-/.])[^\x00-\x20\x7f~^:?*\[\\]{1,255}(?<![/.])", value)
+        return value if named and ".." not in value else None
+
+    return Type("the name of a branch", read)
 
 
 _OF_GIT = ("unfinished", "refs", "heads", "tags", "remotes", "origin")

@@ -187,7 +187,7 @@ class Trust:
 
     def add(self, proposals: list[Proposal]) -> None:
         """Remembers that somebody has seen these. Raises `Unwritable` if that cannot be kept."""
-        for each in self.unseen(proposals):
+        for each in proposals:
             said = {**each.to_dict(), "repository": self.repository}
             try:
                 path = os.path.join(self._made(), each.key)

@@ -10,13 +10,13 @@ import fcntl
 import json
 import os
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from queenbee.core.ids import RANDOM_BYTES, following, ulid, ulid_ms
 from queenbee.errors import Unreadable, Unwritable
 from queenbee.store import safe_open
 from queenbee.store.whole_files import is_unfinished, sweep, unfinished
 
+TYPE_CHECKING = False  # Spares the 9 ms that typing takes.
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 

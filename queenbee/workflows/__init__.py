@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from queenbee._lazy import exports
 
+TYPE_CHECKING = False  # Spares the 9 ms that typing takes.
 if TYPE_CHECKING:
     from queenbee.workflows.completing import complete as complete
     from queenbee.workflows.loop import run as run

@@ -6,7 +6,6 @@ Documents are cached until a file changes. Without any, nothing else of this lay
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
 
 from queenbee.core.beads import definition_of_done
 from queenbee.core.text import suggested
@@ -15,8 +14,9 @@ from queenbee.errors import Conflict, Unreadable
 from queenbee.services.document_questions import Documents
 from queenbee.store.droids import roster
 from queenbee.store.git_files.worktrees import current_branch
-from queenbee.store.issues_file import owner_in
+from queenbee.store.tracker.issue_owner import owner_in
 
+TYPE_CHECKING = False  # Spares the 9 ms that typing takes.
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import Any

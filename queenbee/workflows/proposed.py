@@ -16,7 +16,7 @@ from queenbee.documents.ralph.ralph_bead import bead_checks, bead_status, first_
 from queenbee.errors import QueenError, Unreadable
 from queenbee.store import safe_open
 from queenbee.store.droids import roster
-from queenbee.store.issues_file import owner_in
+from queenbee.store.tracker.issue_owner import owner_in
 from queenbee.store.trust import CLOSING, HOOK, Proposal, Trust, of_setting, of_target
 
 if TYPE_CHECKING:

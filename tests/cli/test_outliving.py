@@ -355,16 +355,27 @@ class TestTheNextIssue:
     ) -> None:
         queen("land", "--no-wait", "--next", "--check", slow(gate), as_="ui", cwd=work)
         (work / "b").write_text("x\n")
-        late = queen("land", "--no-wait", "-m", "b", "--check", "true", as_="ui", cwd=work)
-        assert (late.code, "under way" in late.err) == (6, True)
-        second = queen.start("land", "--check", "true", cwd=work, as_="ui")
+        second = queen.start("land", "--no-wait", "-m", "b", "--check", "true", cwd=work, as_="ui")
         assert second.stdout is not None
         assert "under way" in second.stdout.readline()
         gate.touch()
         out, err = second.communicate(timeout=60)
-        assert (second.returncode, has_landed(repo, "b")) == (0, True), err
-        assert self.mine(queen) == []
-        assert "it has ended: qb-1 was completed" in out
+        assert (second.returncode, "it has ended: qb-1 was completed" in out) == (9, True), err
+        until(lambda: has_landed(repo, "b") and self.mine(queen) == [])
+
+    def test_keeps_its_worktree_when_the_landing_meets_a_conflict(
+        self, queen: Queen, repo: Path, work: Path, gate: Path
+    ) -> None:
+        commit_file(work, "c", "ours\n")
+        queen("land", "--no-wait", "--next", "--check", slow(gate), as_="ui", cwd=work)
+        (work / "b").write_text("the next one\n")
+        commit_file(repo, "c", "theirs\n")
+        gate.touch()
+        until(lambda: "left as it is" in result(queen, work)[1])
+        assert git(work, "status", "--porcelain").split() == ["??", "b"]
+        again = queen("land", "qb-1", "--check", "true", as_="ui", cwd=work)
+        assert "resolve them" in again.err
+        assert (work / "c").read_text().startswith("<<<<<<<")
 
     def test_falls_with_the_one_on_which_it_stands(
         self, queen: Queen, repo: Path, work: Path, gate: Path

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import subprocess
@@ -229,6 +230,14 @@ class TestGuarded:
         assert at_a_terminal(guarded) == 3  # Main fails it, too.
         git(repo, "config", "queenbee.check", "sh run-tests")
         assert landing(quick, guarded).code == 0
+
+    def test_no_note_of_the_worktree_accepts_it(self, quick: QuickQueen, guarded: Path) -> None:
+        assert landing(quick, guarded).code == 5
+        note = Path(git(guarded, "rev-parse", "--absolute-git-dir").strip()) / "queenbee-land-check"
+        files = json.loads(note.read_text())
+        for planted in (files, {"files": files, "accepted": True}):
+            note.write_text(json.dumps(planted))
+            assert landing(quick, guarded).code == 5
 
     @pytest.mark.parametrize("where", ["main", "branch"])
     def test_neither_a_file_nor_the_branch_takes_the_guard_away(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import subprocess
@@ -106,6 +107,46 @@ def test_a_check_that_fails_then_is_still_asked_for(
     assert git(repo, "rev-parse", "main") == before
     commit_file(conflict, "new.txt", "good\n")
     assert land(quick, conflict, "--continue").code == 0
+
+
+@pytest.mark.parametrize(
+    "asked", [{"check": "touch {}"}, {"unchecked": True}], ids=["check", "unchecked"]
+)
+def test_what_an_agent_asked_or_planted_is_not_a_persons_when_it_goes_on(
+    asking: Path,
+    quick: QuickQueen,
+    repo: Path,
+    conflict: Path,
+    tmp_path: Path,
+    asked: dict[str, object],
+) -> None:
+    ran = tmp_path / "ran"
+    asked = {name: each.format(ran) if name == "check" else each for name, each in asked.items()}
+    words = ["--unchecked"] if "unchecked" in asked else ["--check", str(asked["check"])]
+    agent = {"QUEEN_TEAM_LOG": "x"}
+    assert quick("land", *words, as_="ui", cwd=conflict, env=agent).code == 5
+    resolve(conflict)
+    note = Path(git(conflict, "rev-parse", "--absolute-git-dir").strip()) / "queenbee-land"
+    before = git(repo, "rev-parse", "main")
+    for planted in (None, json.dumps(asked)):
+        if planted is not None:
+            note.write_text(planted)
+        refused = land(quick, conflict, "--continue", "--json")
+        assert (refused.code, refused.error["code"]) == (5, "untrusted")
+        assert "queen land --continue --check COMMAND" in refused.error["hint"]
+    assert (git(repo, "rev-parse", "main"), ran.exists()) == (before, False)
+    # What an agent goes on with is its own, and what a person types is theirs.
+    assert quick("land", "--continue", as_="ui", cwd=conflict, env=agent).code == 0
+    assert ran.exists() == ("check" in asked)
+
+
+def test_what_a_person_asked_goes_on_without_a_question(
+    asking: Path, quick: QuickQueen, conflict: Path, tmp_path: Path
+) -> None:
+    assert land(quick, conflict, "--check", f"touch {tmp_path}/ran").code == 5
+    resolve(conflict)
+    assert land(quick, conflict, "--continue").code == 0
+    assert (tmp_path / "ran").exists()
 
 
 def test_a_call_in_between_changes_nothing_of_it(quick: QuickQueen, conflict: Path) -> None:

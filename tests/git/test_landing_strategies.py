@@ -299,7 +299,10 @@ class TestConflictsThatNeedNobody:
         commit_file(two, "lib.py", "from x import a, c, d" + rest.format("m"))
         landed(one)
         told: list[str] = []
-        landed(two, tell=told.append)
+        with pytest.raises(NotLanded, match=r"conflict: lib\.py"):
+            landed(two)  # A check sees a name that is not there.
+        abort(opened(two))
+        landed(two, rules=Rules(check="true"), tell=told.append)
         text = (repo / "lib.py").read_text()
         assert text == wrapped.replace("c,\n)", "c,\n    d,\n)").replace("'n',", "'n',\n    'm',")
         places = [
@@ -366,6 +369,19 @@ class TestConflictsThatNeedNobody:
         abort(opened(trees[1]))
         landed(trees[1], rules=Rules(union=("*.md",)))
         assert (repo / "log.md").read_text() == "- first\n- two\n- one\n"
+
+    def test_a_change_log_that_is_not_joined_needs_no_setting(
+        self, repo: Path, trees: tuple[Path, Path]
+    ) -> None:
+        old = "## 1.0\n- begun\n"
+        commit_file(repo, "CHANGELOG.md", old)
+        for tree, heading in zip(trees, ("2.0 (unreleased)", "2.0 (soon)"), strict=True):
+            git(tree, "merge", "-q", "--no-edit", "main")
+            commit_file(tree, "CHANGELOG.md", f"## {heading}\n- {tree.name}\n\n{old}")
+        landed(trees[0], rules=Rules())
+        with pytest.raises(NotLanded, match=r"conflict: CHANGELOG\.md") as refused:
+            landed(trees[1], rules=Rules())
+        assert "union" not in str(refused.value.hint)
 
     def test_a_name_is_neither_a_pattern_nor_a_part_of_the_sentence(
         self, repo: Path, trees: tuple[Path, Path]

@@ -60,6 +60,14 @@ def test_a_message_is_told_with_its_sender_and_subject_and_not_its_body(
     assert hear(name) == ["- message from reviewer about qb-7: “About the parser”", READ]
 
 
+def test_a_short_message_without_a_subject_is_told_whole(hear: Hear, tree: Path) -> None:
+    text = "The heading of the next version is 2.0 (unreleased): keep it, and add below it, please."
+    hive_of(tree, "reviewer").messages.send("tester", text)
+    assert hear() == [f"- message from reviewer: “{text}”", READ]
+    hive_of(tree, "reviewer").messages.send("tester", f"{text} {text}")
+    assert len(hear()[0]) < 110
+
+
 def test_a_message_is_told_once_and_stays_unread(hear: Hear, tree: Path) -> None:
     send(tree, "About the parser")
     assert len(hear()) == 2

@@ -26,7 +26,7 @@ from queenbee.errors import InvalidInput
 from queenbee.store.git_files.worktrees import commit_at
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from queenbee.git.landing import Landing
     from queenbee.git.landing.landed_issue import Landed
@@ -207,9 +207,12 @@ def _next_meanwhile(hive: Hive, *, confirm: bool) -> Answer:
     return Answer({**_NOTHING, "next": following, **shown}, yes=False, no=GOES_ON)
 
 
-def _leave(hive: Hive, patience_s: float, asked: Request, issues: list[str]) -> None:
-    """Goes on by itself, if the caller is there to show what this process prints; or shows the
-    landing of the same commit that is under way. Another one ends first: this stands on it.
+def _leave(
+    hive: Hive, patience_s: float, asked: Request, issues: list[str]
+) -> Callable[[], bool] | None:
+    """Goes on by itself, if the caller is there to show what this process prints; returns what says
+    whether that is still so. Or shows the landing of the same commit that is under way; another one
+    ends first: this stands on it.
     """
     from queenbee.library.landings import after_earlier, record_of  # noqa: PLC0415 - start-up
 
@@ -221,12 +224,14 @@ def _leave(hive: Hive, patience_s: float, asked: Request, issues: list[str]) -> 
         if worker is not None and not asked.go_on and record.answers(head, hive.actor):
             worker.hand_over(record, patience_s, takes_next=asked.take_next)
 
-    turn_s = min(asked.turn_s, patience_s)
+    turn_s = min(asked.turn_s, hive.layout.settings.land_patience_s)
     after_earlier(hive, issues, timeout_s=turn_s, tell=tell, look=show_instead)
     if worker is not None:
         said = {"issues": issues, "head": commit_at(hive.layout.tree), "droid": hive.actor}
         said["since"] = format_ms(hive.now_ms())
         worker.leave(record_of(hive), patience_s, takes_next=asked.take_next, **said)
+        return lambda: worker.is_watched
+    return None
 
 
 def _refuse_agents() -> None:

@@ -147,11 +147,11 @@ SURE: Mapping[str, Rule] = {
     "identical": identical,
     "greater version": greater_version,
     "sorted": sorted_block,
-    "names joined": listed_names,
 }
 """The rules for all other files."""
 KEPT: Mapping[str, Rule] = {
     **SURE,
+    "names joined": listed_names,
     "entries kept": neighbours.entries,
     "definitions kept": neighbours.definitions,
     "sections kept": neighbours.sections,

@@ -6,8 +6,7 @@ gaps between them, without `/` and NUL. ADR 0003 says why folding is per charact
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+TYPE_CHECKING = False  # Spares the 9 ms that typing takes.
 if TYPE_CHECKING:
     from collections.abc import Iterable
 

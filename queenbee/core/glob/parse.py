@@ -6,8 +6,6 @@ paths of segments; all other braces stay in their segment. ADR 0003.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from queenbee.core.glob.chars import (
     ANY_CHAR,
     SPECIAL,
@@ -20,6 +18,7 @@ from queenbee.core.glob.chars import (
 from queenbee.core.glob.word_sets import STAR, Words, name_of
 from queenbee.errors import BadPattern
 
+TYPE_CHECKING = False  # Spares the 9 ms that typing takes.
 if TYPE_CHECKING:
     from queenbee.core.glob.chars import Place
     from queenbee.core.glob.word_sets import Name

@@ -6,13 +6,12 @@ All answers are exact: they compare the languages of the patterns. `docs/format.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from queenbee.core.glob.chars import SPECIAL, fold, quoted
 from queenbee.core.glob.parse import NO_NAMES, parse
 from queenbee.core.glob.word_sets import Words, common_name, names_meet
 from queenbee.errors import BadPattern
 
+TYPE_CHECKING = False  # Spares the 9 ms that typing takes.
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import TypeVar

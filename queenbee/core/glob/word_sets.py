@@ -7,10 +7,9 @@ set that can be reached so far, as the bits of an integer. ADR 0003.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from queenbee.core.glob.chars import ANY_CHAR, NO_DOT, common_char, sample
 
+TYPE_CHECKING = False  # Spares the 9 ms that typing takes.
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from typing import Any, TypeAlias

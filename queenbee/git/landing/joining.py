@@ -295,7 +295,8 @@ class Joining:
         if left:
             if self._place.is_own:
                 self._commands.step.write("conflict")
-            offered = [path for path in unmerged.only_added() if path in left]
+            kept = self.joins.keeps_both
+            offered = [each for each in unmerged.only_added() if each in left and not kept(each)]
             raise self._place.conflict(left, union=offered)
         return bool(unmerged.files)
 

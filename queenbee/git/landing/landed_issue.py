@@ -113,11 +113,12 @@ def land_issue(
     env: Mapping[str, str],
     tell: Callable[[str], None] = lambda _: None,
     on_progress: Callable[[Progress], None] | None = None,
-    leave: Callable[[list[str]], None] = lambda _: None,
+    leave: Callable[[list[str]], Callable[[], bool] | None] = lambda _: None,
 ) -> Landed:
     """Lands the branch of this worktree, and completes the issue with the commit as its reason.
 
-    `leave` is called with the issues once all is asked and committed. Their own checks run before
+    `leave` is called with the issues once all is asked and committed, and may return what says
+    whether the caller still waits: a conflict is left to nobody else. Their own checks run before
     anything lands. Raises as `land` and `complete` do; `InvalidInput` if the actor has several
     issues, or there is no check; `Taken` and `Unreachable` as `Terms` does; and `Conflict` for what
     an agent of a team may not land.
@@ -141,7 +142,7 @@ def land_issue(
     refuse_unjudged(hive, [*work.issues, *issues_landing(hive.layout, hive.actor)])
     _confirm(terms, work.issues)
     work.begin(rules)
-    leave([*filter(None, work.issues)])
+    work.waits = leave([*filter(None, work.issues)]) or work.waits
     how: Any = {"rules": rules, "work": work, "tell": tell, "go_on": asked.go_on}
     with hive.patient(asked.wait_s):
         landing = land(hive, check=None, wait_s=asked.turn_s, **how)
@@ -223,6 +224,7 @@ class _IssueWork(Work):
     completed_too: list[Completion] = field(default_factory=list)
     told: Sequence[str] = ()
     review: Review | None = None
+    waits: Callable[[], bool] = lambda: True
     _records: dict[str, VerificationRecord | None] = field(default_factory=dict)
     """Of the issues of those who land with this one, by their places in the line."""
     _further: dict[str, VerificationRecord | None] = field(default_factory=dict)
@@ -232,6 +234,10 @@ class _IssueWork(Work):
     def issues(self) -> list[str | None]:
         """All issues that the work is for."""
         return [self.issue_id, *self.also]
+
+    def is_awaited(self) -> bool:
+        """Returns whether the caller still waits for it."""
+        return self.waits()
 
     def begin(self, rules: Rules) -> None:
         """Does what comes before the turn is waited for: refuses what must not land, asks for what

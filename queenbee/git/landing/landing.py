@@ -236,9 +236,11 @@ class _One:
 
     def meet_conflict(self) -> NoReturn:
         """Brings the target into the branch, in its worktree and without the turn. Raises
-        `Unresolved`, or `NotLanded` if there is no conflict any more.
+        `Unresolved`, or `NotLanded` if there is no conflict any more, or its droid went on there.
         """
         place = self.place
+        if not self.work.is_awaited():
+            raise place.went_on()
         place.refuse_unfinished()
         place.look()
         place.refuse_hidden()  # A merge would overwrite them.

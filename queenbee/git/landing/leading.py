@@ -31,7 +31,7 @@ from queenbee.git.landing.together.trial import Emptied, Trial
 from queenbee.git.landing.work import PROPOSED, SQUASH, Landing
 from queenbee.git.run import names_in
 from queenbee.git.worktrees.preparing import may_have_copies
-from queenbee.store.trust import of_setting
+from queenbee.store.trust import Trust, of_setting
 from queenbee.store.whole_files import keep, recall
 
 if TYPE_CHECKING:
@@ -259,7 +259,8 @@ class Leading:
             return
         blobs = {each: contents[each][1] for each in files}
         try:
-            refuse_unaccepted(self._own.git_dir, blobs, accepts=self._work.accepts_check)
+            trust, accepts = Trust(self._store.layout), self._work.accepts_check
+            refuse_unaccepted(trust, self._own.git_dir, blobs, accepts=accepts)
         except CheckGuarded as error:
             if error.details.get("is_new"):
                 self._work.check_waits(files)

@@ -9,19 +9,22 @@ from typing import TYPE_CHECKING, Any
 
 from queenbee.checks.finding import check_setting, found_checks
 from queenbee.core.command_lines import no_dash
+from queenbee.core.names import is_of_agent
 from queenbee.core.text import named, quotation, suggested
 from queenbee.core.timestamps import parse_duration_s
-from queenbee.errors import InvalidInput, QueenError
+from queenbee.errors import InvalidInput, QueenError, Untrusted
 from queenbee.git.landing.commands import is_commit
 from queenbee.git.landing.judged.check_files import SHOWN_CHECK
 from queenbee.git.landing.refusals import NotLanded
 from queenbee.git.run import user_git
 from queenbee.store import safe_open
+from queenbee.store.trust import CHECK, Proposal, Trust
 from queenbee.store.whole_files import keep, recall
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from queenbee.checks.consent import Consent
     from queenbee.services.hive import Services
     from queenbee.services.waiting.landing_record import LandingRecord
     from queenbee.store.layout import Layout
@@ -79,9 +82,14 @@ class Request:
         """Keeps it in the git directory of this worktree until the landing is done."""
         said = {name: getattr(self, name) for name in _KEPT if getattr(self, name)}
         keep(_path(layout), said)  # Without it, going on is refused if no check is given anew.
+        Trust(layout).note(_judged_by(layout, said))
 
-    def resumed(self, layout: Layout, tell: Callable[[str], None]) -> Request:
-        """Returns it with what was asked before the conflict and is not asked anew."""
+    def resumed(self, consent: Consent, tell: Callable[[str], None]) -> Request:
+        """Returns it with what was asked before the conflict and is not asked anew. An agent can
+        write that down, too, so a person is asked for a check that only an agent typed. Raises
+        `Untrusted`.
+        """
+        layout = consent.trust.layout
         kept = _kept(layout)
         before = {name: kept[name] for name in kept if not getattr(self, name)}
         for told, dropped in _INSTEAD:
@@ -89,6 +97,12 @@ class Request:
                 before.pop(dropped, None)
         if before:
             tell(f"going on as asked before: {_shown(before)}")
+        if not is_of_agent(os.environ):
+            try:
+                consent.require(_judged_by(layout, before))
+            except Untrusted as error:
+                error.hint = "the check that you want: queen land --continue --check COMMAND"
+                raise
         return replace(self, **before)
 
 
@@ -101,6 +115,14 @@ _KEPT = {
 
 _INSTEAD = (("check", "unchecked"), ("unchecked", "check"), ("issue_id", "also"))
 """What is asked anew, in place of what before."""
+
+
+def _judged_by(layout: Layout, said: dict[str, Any]) -> list[Proposal]:
+    """Returns the check that was typed for one landing, or that there is to be none."""
+    path, check = _path(layout), said.get("check")
+    if said.get("unchecked"):
+        return [Proposal(CHECK, "", ("nothing is checked",), "queen land --unchecked", path)]
+    return [Proposal(CHECK, check, (), "queen land --check", path)] if check else []
 
 
 def kept_issues(layout: Layout) -> list[str]:

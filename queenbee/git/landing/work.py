@@ -243,6 +243,10 @@ class Work:
     accepts_check = False
     """Whether a person accepts the change of the check that was shown."""
 
+    def is_awaited(self) -> bool:
+        """Returns whether whoever lands still waits for it, and does nothing else meanwhile."""
+        return True
+
     def ready(self) -> None:
         """Called before the turn is waited for; refuses what must not land."""
 

@@ -42,6 +42,7 @@ from queenbee.store.memory.archive import Archive
 from queenbee.store.safe_open import names_in
 from queenbee.store.settings import last_good_path, load
 from queenbee.store.settings_file.changing_text import changed_under_lock
+from queenbee.store.tracker.issue_owner import owner_in
 from queenbee.store.whole_files import read_own
 
 if TYPE_CHECKING:
@@ -141,7 +142,7 @@ def repair(hive: Services) -> list[Diagnosis]:
                 for path in _tracked_files(hive, kind):
                     _without_markers(path)
             tx.touch(kind)
-        if is_marked and issues_file.owner_in(hive.layout.beads_dir) is None:
+        if is_marked and owner_in(hive.layout.beads_dir) is None:
             _without_markers(hive.layout.issues_path)
         _stage_without_spares(hive, tx)
         if any(each.code == "clock" for each in before):
@@ -401,7 +402,7 @@ def _issues(hive: Services) -> Iterator[Diagnosis]:
     path = hive.rows_path()
     yield from _origin(hive, path)
     tracked = hive.issues.tracked()
-    is_owned = issues_file.owner_in(hive.layout.beads_dir) is not None
+    is_owned = owner_in(hive.layout.beads_dir) is not None
     issues = {key: issue for key, issue in tracked.items() if issue.status != "tombstone"}
     for number, line in issues_file.unusable(_content(path)) if hive.issues.unusable_lines else ():
         if line.startswith(CONFLICT_MARKERS):
@@ -508,7 +509,7 @@ def _doubled(hive: Services) -> dict[str, Mapping[str, object]]:
 
 
 def _stage_without_spares(hive: Services, tx: Transaction) -> None:
-    if not issues_file.owner_in(hive.layout.beads_dir):
+    if not owner_in(hive.layout.beads_dir):
         by = hive.actor_or_none or "queen"
         for spare, kept in list(_spare(hive)):
             row = hive.issues.exact_row(spare.id) or {}

@@ -8,7 +8,6 @@ takeover, which is recorded and which its owner gets a message about.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
 
 from queenbee._typed import typed
 from queenbee.core import leases
@@ -25,6 +24,7 @@ from queenbee.store.git_files import tree_id
 from queenbee.store.git_trees import folds_case
 from queenbee.store.settings import AUTO, EXCLUSIVE
 
+TYPE_CHECKING = False  # Spares the 9 ms that typing takes.
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
 

@@ -34,6 +34,8 @@ MOST_CHARS = 600
 MOST_UNREAD = 100
 """How many unread messages are looked at."""
 _MOST_LINE_CHARS = 220
+_WHOLE_CHARS = 160
+"""A message of at most so many characters need not be fetched by another command."""
 _TEXT_CHARS = 60
 _NAME_CHARS = 40
 _MESSAGES = 3
@@ -159,10 +161,14 @@ def wants_answer(message: Message) -> bool:
 
 
 def head(hive: Services, message: Message) -> str:
-    """Returns who sent a message, about what, and whether it wants an answer; not its body."""
+    """Returns who sent a message, about what, and whether it wants an answer; its body, if that is
+    a short one without a subject of its own.
+    """
     importance = f"{message.importance} " if message.importance in _URGENCY else ""
     about = f" about {_name(message.issue_id)}" if message.issue_id else ""
-    subject = _said(message.subject)
+    body, begin = message.body.strip(), message.subject.removesuffix("…")
+    is_whole = len(body) <= _WHOLE_CHARS and body.startswith(begin)
+    subject = quotation(body, _WHOLE_CHARS) if is_whole else _said(message.subject)
     answer = ""
     if wants_answer(message):
         short = hive.state("messages").short_id(message.id)

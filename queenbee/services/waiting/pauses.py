@@ -7,10 +7,10 @@ call that waits in its own thread; `library/watcher.py` looks after any number o
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
 
 from queenbee.store import giving_up
 
+TYPE_CHECKING = False  # Spares the 9 ms that typing takes.
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
     from typing import Any, ParamSpec, TypeVar

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import re
 from itertools import islice
-from typing import TYPE_CHECKING
 
 from queenbee.core.kinds import KINDS
 from queenbee.errors import InvalidInput
 
+TYPE_CHECKING = False  # Spares the 9 ms that typing takes.
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 

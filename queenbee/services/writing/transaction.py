@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from queenbee.core.fold import following
 from queenbee.core.kinds import ISSUES, kind_of
 from queenbee.core.timestamps import format_ms
 from queenbee.errors import Busy, NotFound
 from queenbee.store import codec, giving_up
 
+TYPE_CHECKING = False  # Spares the 9 ms that typing takes.
 if TYPE_CHECKING:
     import threading
     from collections.abc import Mapping, Sequence

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import time
 from contextlib import contextmanager, nullcontext
-from typing import TYPE_CHECKING
 
 from queenbee.errors import StoreError, Unreachable
 from queenbee.store import files
 from queenbee.store.machine import present_ms
 from queenbee.store.memory.files_memory import FilesMemory
 
+TYPE_CHECKING = False  # Spares the 9 ms that typing takes.
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from contextlib import AbstractContextManager

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
 
 from queenbee.errors import Unwritable
 from queenbee.store import creating
 from queenbee.store.lock import KernelLock
 
+TYPE_CHECKING = False  # Spares the 9 ms that typing takes.
 if TYPE_CHECKING:
     from queenbee.store.carriers.carrier import Lines
     from queenbee.store.layout import Layout

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from queenbee.errors import Busy, Unreadable, Unwritable
 from queenbee.store import safe_open
 from queenbee.store.droids.liveness import caller, callers, is_running
 from queenbee.store.whole_files import is_unfinished, keep, recall
 
+TYPE_CHECKING = False  # Spares the 9 ms that typing takes.
 if TYPE_CHECKING:
     from collections.abc import Collection
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 import os
 from _thread import allocate_lock, start_new_thread
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from queenbee.core.names import is_name
 from queenbee.errors import QueenError, Unreadable
 from queenbee.store import safe_open
 
+TYPE_CHECKING = False  # Spares the 9 ms that typing takes.
 if TYPE_CHECKING:
     from collections.abc import Callable
 

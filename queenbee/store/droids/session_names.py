@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import os
 import time
-from typing import TYPE_CHECKING
 
 from queenbee.core.names import checked_name, joined, part_of, session_name
 from queenbee.errors import UnknownDroid
 from queenbee.store.droids import agent_sessions, identity
 
+TYPE_CHECKING = False  # Spares the 9 ms that typing takes.
 if TYPE_CHECKING:
     from collections.abc import Mapping
 

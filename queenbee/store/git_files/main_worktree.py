@@ -7,13 +7,13 @@ With `git init --separate-git-dir`, or a link in place of `.git`, git's own file
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
 
 from queenbee.core.text import mentioned
 from queenbee.errors import Conflict
 from queenbee.store import safe_open
 from queenbee.store.git_trees import NOTE, git_tree, is_bare
 
+TYPE_CHECKING = False  # Spares the 9 ms that typing takes.
 if TYPE_CHECKING:
     from queenbee.store.layout import Layout
 

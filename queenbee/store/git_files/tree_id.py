@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from queenbee.core.ids import RANDOM_BYTES, ulid, ulid_ms
 from queenbee.errors import Unreadable, Unwritable
@@ -15,6 +14,7 @@ from queenbee.store import safe_open
 from queenbee.store.git_files.worktrees import current_branch
 from queenbee.store.whole_files import take_name
 
+TYPE_CHECKING = False  # Spares the 9 ms that typing takes.
 if TYPE_CHECKING:
     from queenbee.store.layout import Layout
 

@@ -7,7 +7,6 @@ without a name here.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
 
 from queenbee.core.names import is_name
 from queenbee.errors import Unreadable
@@ -15,6 +14,7 @@ from queenbee.store import safe_open
 from queenbee.store.files import stamp_of
 from queenbee.store.git_trees import git_tree
 
+TYPE_CHECKING = False  # Spares the 9 ms that typing takes.
 if TYPE_CHECKING:
     from collections.abc import Iterator
 

@@ -9,11 +9,11 @@ import os
 import stat
 import time
 from itertools import count
-from typing import TYPE_CHECKING
 
 from queenbee.errors import Unreadable
 from queenbee.store.files import START, read_after, stamp_of
 
+TYPE_CHECKING = False  # Spares the 9 ms that typing takes.
 if TYPE_CHECKING:
     from collections.abc import Mapping
 

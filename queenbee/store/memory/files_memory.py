@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from queenbee.errors import DurabilityUnknown, QueenError, Unwritable
 from queenbee.store import safe_open
@@ -27,6 +26,7 @@ from queenbee.store.memory.intake import (
 from queenbee.store.memory.memory import Memory, refusal
 from queenbee.store.memory.old_journal import forget_old_journals
 
+TYPE_CHECKING = False  # Spares the 9 ms that typing takes.
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 

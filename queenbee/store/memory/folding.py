@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
 from zlib import crc32
 
 from queenbee.core.fold import Table
@@ -28,6 +27,7 @@ from queenbee.store.memory.record_lines import OF_NO_RECORD, heads_of, lines_of
 from queenbee.store.memory.sqlite import DatabaseError
 from queenbee.store.memory.tables import index_records, make_records, table_of, unindex_records
 
+TYPE_CHECKING = False  # Spares the 9 ms that typing takes.
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 

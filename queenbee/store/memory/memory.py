@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from errno import ENOSPC
-from typing import TYPE_CHECKING
 
 from queenbee.errors import Busy, QueenError, Unreadable, Unwritable
 from queenbee.store import safe_open
@@ -25,6 +24,7 @@ from queenbee.store.memory.folding import Folding
 from queenbee.store.memory.record_lines import OF_NO_RECORD
 from queenbee.store.memory.tables import make_fold, table_of
 
+TYPE_CHECKING = False  # Spares the 9 ms that typing takes.
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
     from typing import TypeVar

@@ -6,12 +6,11 @@ id that its bytes have. `docs/format.md`, "Memory".
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from queenbee.core.ids import end_key
 from queenbee.store.memory.database import batches, whole_number
 from queenbee.store.memory.tables import table_of
 
+TYPE_CHECKING = False  # Spares the 9 ms that typing takes.
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
 

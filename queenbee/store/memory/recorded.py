@@ -5,8 +5,6 @@ One row holds the record that the lines of an id fold to, with the columns that 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from queenbee.core.fold import Table, explicit_rev
 from queenbee.core.ids import KEY_LENGTH, end_key, shortest_end, spellings
 from queenbee.core.kinds import kind_of
@@ -16,6 +14,7 @@ from queenbee.store.memory.database import batches, checked, sum_of, whole_numbe
 from queenbee.store.memory.record_lines import heads_of, lines_of, numbers_of
 from queenbee.store.memory.tables import table_of
 
+TYPE_CHECKING = False  # Spares the 9 ms that typing takes.
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 

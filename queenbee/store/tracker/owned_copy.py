@@ -12,8 +12,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from queenbee.core.timestamps import format_duration
-from queenbee.store.issues_file import OWNED
 from queenbee.store.safe_open import unlink
+from queenbee.store.tracker.issue_owner import OWNED
 from queenbee.store.whole_files import keep, recall, take_name
 
 if TYPE_CHECKING:

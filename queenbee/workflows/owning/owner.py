@@ -18,8 +18,8 @@ from queenbee.store.codec import encode
 from queenbee.store.creating import make_state_dir
 from queenbee.store.git_files.host_tokens import without_tokens
 from queenbee.store.git_trees import git_tree
-from queenbee.store.issues_file import owner_in
 from queenbee.store.safe_open import unlink
+from queenbee.store.tracker.issue_owner import owner_in
 from queenbee.store.whole_files import take_name
 
 if TYPE_CHECKING:

@@ -18,7 +18,8 @@ from queenbee.core.text import one_line, suggested
 from queenbee.core.timestamps import format_ms, parse_ms
 from queenbee.documents.issue_rows import Row, close_row, new_row
 from queenbee.documents.reconcile import digits_for, fresh_id, hashed_id, usual_prefix
-from queenbee.errors import Conflict, InvalidInput, QueenError, Taken, Unreadable
+from queenbee.errors import Conflict, InvalidInput, QueenError, Unreadable
+from queenbee.services.assignments import taken
 from queenbee.store.issues_file import UNREADABLE
 from queenbee.workflows.complete_hive import Hive
 from queenbee.workflows.ending_unchecked import has_checks, refuse_agent
@@ -206,14 +207,8 @@ class Tracker:
         if holder is None or anyway:
             return
         mine = holder.droid == self._hive.actor_or_none and command == "queen issue close"
-        raise Taken(
-            f"{issue_id} is assigned to {holder.droid} (since {holder.created_at})",
-            hint=suggested("queen complete", issue_id)
-            if mine
-            else suggested(command, issue_id, force=True),
-            holder=holder.droid,
-            assignment=holder.to_dict(),
-        )
+        hint = suggested("queen complete" if mine else command, issue_id, force=not mine)
+        raise taken(holder, self._hive.now_ms(), hint=hint)
 
     def reopen(self, issue_id: str) -> Issue:
         """Opens an issue again that is closed, was completed or is deleted; repeating it changes

@@ -22,6 +22,7 @@ from queenbee.errors import (
     Unreadable,
     Untrusted,
 )
+from queenbee.git import landed
 from queenbee.store.trust import Trust
 
 FOREIGN = {
@@ -473,6 +474,20 @@ class TestTheCommand:
         assert ended.code == 0
         assert "the records are not committed: something is staged in" in ended.err
         assert git(repo, "diff", "--cached", "--name-only") == "own.txt\n"
+
+    def test_looks_again_at_what_is_staged_for_a_moment(
+        self, quick: QuickQueen, repo: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        quick.env["QUEEN_DROID"] = "ui"
+        issue = quick("issue", "new", "Only").out.strip()
+        quick("next")
+        (repo / "own.txt").write_text("x\n")
+        git(repo, "add", "own.txt")
+        # As a landing does that moves the branch, and then the files.
+        monkeypatch.setattr(landed.time, "sleep", lambda _: git(repo, "reset", "-q"))
+        ended = quick("complete", issue, "--next")
+        assert "not committed" not in ended.err
+        assert git(repo, "log", "-1", "--format=%s").strip() == "records"
 
     def test_that_waits_for_the_end_commits_the_records_too(
         self, quick: QuickQueen, repo: Path

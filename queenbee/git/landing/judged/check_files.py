@@ -7,6 +7,7 @@ run. A test that the check runs is not of the check.
 
 from __future__ import annotations
 
+import json
 import os
 import posixpath
 from pathlib import PurePosixPath
@@ -16,10 +17,13 @@ from queenbee.core.text import named
 from queenbee.git.landing.judged.client_files import EVERY
 from queenbee.git.landing.judged.command_reads import read_by, with_links
 from queenbee.git.landing.refusals import SHOWN, NotLanded
+from queenbee.store.trust import Proposal
 from queenbee.store.whole_files import keep, recall
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
+
+    from queenbee.store.trust import Trust
 
 _FOLDERS = (
     *(".github/workflows/", ".github/actions/", ".gitea/workflows/", ".forgejo/workflows/"),
@@ -43,6 +47,10 @@ _ATTRIBUTES = ".gitattributes"
 _GLOB = frozenset("*?[")
 SHOWN_CHECK = "queenbee-land-check"
 """The file, in the git directory of a worktree, that says which change of the check was shown."""
+
+
+ACCEPTED = "accepted check"
+"""The kind under which it is remembered that a person has accepted such a change."""
 
 
 class CheckGuarded(NotLanded):
@@ -80,20 +88,23 @@ def _is_like(path: str, pattern: PurePosixPath) -> bool:
     return len(plain.parts) == len(pattern.parts) and plain.match(str(pattern))
 
 
-def refuse_unaccepted(git_dir: str, blobs: Mapping[str, str], *, accepts: bool) -> None:
+def refuse_unaccepted(
+    trust: Trust, git_dir: str, blobs: Mapping[str, str], *, accepts: bool
+) -> None:
     """Refuses a change of the check that no person has accepted: these files with these blobs.
 
-    Only what was shown before is accepted. Raises `CheckGuarded`; its `is_new` says whether this
-    change is shown for the first time.
+    Only what was shown before is accepted; that is kept where no agent's sandbox writes. Raises
+    `CheckGuarded`; its `is_new` says whether this change is shown for the first time.
     """
     path, files = os.path.join(git_dir, SHOWN_CHECK), dict(blobs)
-    said = recall(path)
-    known = said if isinstance(said, dict) else {}
-    is_new = known.get("files") != files
-    if not is_new and (accepts or known.get("accepted") is True):
-        keep(path, {"files": files, "accepted": True})
+    change = Proposal(ACCEPTED, json.dumps(files, sort_keys=True), origin="queen land")
+    is_new = recall(path) != files
+    if not is_new and accepts:
+        trust.note([change])
         return
-    keep(path, {"files": files, "accepted": False})
+    if any(each["key"] == change.key for each in trust.seen()):
+        return
+    keep(path, files)
     listed = [*files]
     raise CheckGuarded(
         f"this branch changes the check: {named(listed, SHOWN)}; nothing was landed, it waits for "

@@ -14,9 +14,9 @@ from queenbee.core.text import named, shell_word
 from queenbee.git.landing.judged.judging import settings_in, settings_path
 from queenbee.git.landing.refusals import NotLanded
 from queenbee.store.git_files.worktrees import target_branch, target_ref
-from queenbee.store.issues_file import owner_by, owner_in
 from queenbee.store.layout import BEADS
 from queenbee.store.settings import SETTINGS, Settings
+from queenbee.store.tracker.issue_owner import owner_by, owner_in
 
 if TYPE_CHECKING:
     from collections.abc import Collection
