@@ -146,10 +146,15 @@ class _Commit:
         """Returns whether the hooks agree to it, with what they make of a message."""
         with open(self._message, "w", encoding="utf-8", errors="surrogateescape") as file:
             file.write(f"{message}\n")
+        there = self.hooks
+        run = HOOK_BY_GIT if not there or runs_hooks() else HOOK_BY_ALIAS
         agreed = (
-            self._agrees("pre-commit")
-            and self._agrees("prepare-commit-msg", self._message, "message")
-            and self._agrees("commit-msg", self._message)
+            ("pre-commit" not in there or self._does(*run, "pre-commit", "--"))
+            and (
+                "prepare-commit-msg" not in there
+                or self._does(*run, "prepare-commit-msg", "--", self._message, "message")
+            )
+            and ("commit-msg" not in there or self._does(*run, "commit-msg", "--", self._message))
         )
         if not agreed:
             return False
@@ -171,13 +176,6 @@ class _Commit:
         commit = self._answer
         how = ["-m", "queen: records", "HEAD"]
         return self._does("update-ref", *how, no_dash(commit), no_dash(before))
-
-    def _agrees(self, hook: str, *arguments: str) -> bool:
-        """Returns whether a hook agrees. One that is not there does."""
-        if hook not in self.hooks:
-            return True
-        run = HOOK_BY_GIT if runs_hooks() else HOOK_BY_ALIAS
-        return self._does(*run, hook, "--", *arguments)
 
     def _does(self, *arguments: str) -> bool:
         asked = {**self._asked, "GIT_EDITOR": ":"}
