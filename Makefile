@@ -34,7 +34,7 @@ demo: $(VENV)/.plain  ## watch three agents and a person share one repository, i
 demo-machines: $(VENV)/.plain  ## watch three machines share one git remote, and one lose its network
 	$(BIN)/python -m bench.demo_machines
 
-test: $(STAMP)  ## run the tests that every change must pass, in five minutes on two cores
+test: $(STAMP)  ## run the tests that every change must pass, in 20 minutes on two cores
 	$(BIN)/python -m pytest -q -n auto --dist worksteal $(PYTEST_ARGS)
 
 test-all: $(STAMP)  ## run every test, with every example of every law and every variant

@@ -250,7 +250,8 @@ class Busy(QueenError):
 
     code = "busy"
     lock: str | None = None
-    holder: str | None = None
+    holder: str | Mapping[str, Any] | None = None
+    """Who has the issue; or the process that has the lock: `holder`, its name, and `pid`."""
     assignment: Mapping[str, Any] | None = None
     holders: Sequence[HolderForm] = ()
     ends_ms: int | None = None

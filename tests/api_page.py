@@ -32,6 +32,52 @@ PUBLIC = {
 }
 """The packages whose names users may rely on, each with its heading."""
 
+OFFERED = {
+    "Hive": "abort_landing actor actor_or_none answer_review assignments author changes close "
+    "complete cursor droids env find following history init issue_id issues kinds land "
+    "last_landing layout log made messages next notes nudges open plans queue "
+    "reservations rotate show status team tell undo wait withdraw worktrees",
+    "TrackedIssues": "all close counts delete depend edit find get get_or_none ids import_ new "
+    "open pull push ready reopen",
+    "Worktrees": "add list prune remove setup",
+    "Plans": "annotate check convert graph import_",
+    "Assignments": "active assign claim complete conflicts find last_completed note only own "
+    "release",
+    "Reservations": "check conflicts covering find overlap release renew reserve resolve",
+    "Messages": "acknowledge answer count delete get inbox mark_read reach read_unread recent "
+    "reply search send send_many sent since thread wait",
+    "Queue": "place waiting_for",
+    "Nudges": "nudge unanswered",
+    "Droids": "is_quiet known listed seen_ms",
+}
+"""The attributes of each object of a hive that users may rely on."""
+
+OF_ITS_OWN = {
+    "Hive": "allow_secrets ask_owner asks_person changed_by check_rows committed cwd documents "
+    "engine grant_marks granted has_commit holders is_writing issue_lines long_lines "
+    "look look_again looked_for migrate mint note_presence note_step now_ms one_step "
+    "opened origin own_actor owned patient present_ms progress rebuild_memory "
+    "refuse_two_names rows_path short_ids stamp state tracker transaction "
+    "wait_for_change wrote wrote_elsewhere",
+    "TrackedIssues": "at_work behind blockers change check_claimable check_described "
+    "check_known completion deleted exact_row for_a_person in_order "
+    "is_described listed of_documents open_and_counts put ready_count row rows "
+    "some standing standings standings_of startable_count taken_ids tombstone "
+    "tracked unusable_lines",
+    "Plans": "issues",
+    "Assignments": "absurd check_ending in_review put_in_review relieve stage_claim "
+    "stage_repair stage_return",
+    "Reservations": "absurd editor fenced fold_case holders_against overlapping stage_again "
+    "stage_release stage_repair stage_reserve stage_takeover stale store "
+    "transaction verdicts",
+    "Messages": "correspondent drop_merged",
+    "Queue": "ahead_of before circle enter everything register store still",
+    "Nudges": "may_take_over next_step take_overs",
+    "Droids": "check check_addressee has_been_here has_ended joined_ms patience_s seen_here "
+    "silent_s waiting_for",
+}
+"""What the parts of QueenBee use of each other: no user may rely on it."""
+
 _HEAD = """\
 # The library
 
@@ -225,6 +271,11 @@ everything else may change without notice. Each has a docstring: `help(queenbee.
 reference that `make docs` builds from them. If your program forks, open a hive in each process,
 after the fork.
 
+Of the objects of an open hive, these attributes count; others are for QueenBee itself. `AsyncHive`
+has those that wait or touch the disk.
+
+{attributes}
+
 | package | what is in it | names |
 |---|---|---|
 """
@@ -243,7 +294,14 @@ def names_of(package: str) -> list[str]:
 
 def page() -> str:
     """Returns the whole page."""
-    return _HEAD + "".join(_rows())
+    attributes = "".join(_attributes()).rstrip("\n")
+    return _HEAD.replace("{attributes}", attributes) + "".join(_rows())
+
+
+def _attributes() -> Iterator[str]:
+    yield "| object | attributes |\n|---|---|\n"
+    for name, attributes in OFFERED.items():
+        yield f"| `{name}` | {' '.join(f'`{each}`' for each in attributes.split())} |\n"
 
 
 def _rows() -> Iterator[str]:

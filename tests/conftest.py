@@ -56,6 +56,17 @@ def pytest_xdist_auto_num_workers() -> int | None:
     return (os.cpu_count() or 1) + 1
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Collects no garbage meanwhile, nor later what was made: 16,000 tests are kept to the end."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leaves out what is for `make test-all`; skips what only Linux can show, elsewhere."""
     if not config.getoption(extent.EVERYTHING):
@@ -106,6 +117,7 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     # Else each command that a test starts would compile all that it imports.
     monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
     settings = {"user.name": "Tester", "user.email": "t@example.com", "init.defaultBranch": "main"}
+    settings["maintenance.auto"] = "false"  # Else each commit starts a process that finds nothing.
     # Most tests write their checks, beads and gates by hand. The last, for `asking`.
     settings["queenbee.trust"] = "all"
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", "/dev/null")

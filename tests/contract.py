@@ -1,23 +1,26 @@
 """What programs rely on: the signatures of the library and the schemas, and what breaks them.
 
-python tests/contract.py    keep those of now as those of the release
+python tests/contract.py            keep those of now as those of the release
+python tests/contract.py --notes    print what the release notes must name
 """
 
 from __future__ import annotations
 
 import inspect
 import json
+import sys
 from collections.abc import Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from api_page import PUBLIC, names_of
+from api_page import OFFERED, PUBLIC, names_of
 
 from queenbee.library.schemas import schema
 from queenbee.version import __version__
 
 RELEASED = Path(__file__).parent / "library" / "released.json"
+_BELOW = {"Services": "Hive", "Store": "Hive", "Issues": "TrackedIssues"}
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
@@ -32,8 +35,10 @@ def _calls(package: str) -> Iterator[tuple[str, list[str] | None]]:
     for name in names_of(package):
         value = getattr(module, name)
         yield f"{package}.{name}", _parameters(value)
-        for each in dir(value) if inspect.isclass(value) else ():
-            if not each.startswith("_"):
+        said = OFFERED.get(_BELOW.get(name, name))
+        offered = said.split() if said is not None else dir(value)
+        for each in offered if inspect.isclass(value) else ():
+            if not each.startswith("_") and hasattr(value, each):
                 found = inspect.getattr_static(value, each)
                 yield f"{package}.{name}.{each}", _parameters(getattr(found, "__func__", found))
 
@@ -112,7 +117,20 @@ def _list(value: object) -> list[Any]:
     return value if isinstance(value, list) else [] if value is None else [value]
 
 
+def notes(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+    """Returns what breaks since a release, and what is new, as sections of the changelog."""
+    new = [name for name in now["calls"] if name not in before["calls"]]
+    new += [f"queen schema {name}" for name in now["schemas"] if name not in before["schemas"]]
+    sections = {"What breaks": [*breaks(before, now)], "Added": new}
+    return "\n".join(
+        f"### {heading}\n\n" + "".join(f"- `{name}`\n" for name in names or ["nothing"])
+        for heading, names in sections.items()
+    )
+
+
 if __name__ == "__main__":
+    if sys.argv[1:] == ["--notes"]:
+        sys.exit(print(notes(json.loads(RELEASED.read_text("utf-8")), contract())))
     parts = {"version": __version__, **contract()}
     rows = {
         name: "{\n"

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import postgres_server
-from hives import COMMAND, Queen, Ran, git
+from hives import COMMAND, Queen, QuickQueen, Ran, git
 
 from queenbee import Hive
 from queenbee.store.droids import roster
@@ -57,6 +57,8 @@ class Team:
             "PATH": f"{self.bin}{os.pathsep}{os.environ['PATH']}",
             "QUEEN_DURABILITY": "buffered",
         }
+        self.quick = QuickQueen(repo)
+        self.quick.env = {"QUEEN_DURABILITY": "buffered"}
         if Trust(discover(str(repo), {})).asks_nothing:  # No variable says so to agents.
             git(repo, "config", "queenbee.trust", "all")
         self.set("land.check", "true")
@@ -81,12 +83,12 @@ class Team:
         self.program("queen-hook", f"{path} exec {sys.executable} -c '{hook}'\n")
 
     def set(self, name: str, value: str) -> None:
-        assert self.queen("config", "set", name, value).code == 0
+        assert self.quick("config", "set", name, value).code == 0
 
     def issues(self, count: int) -> list[str]:
         """Makes issues and commits them."""
         for number in range(1, count + 1):
-            made = self.queen("issue", "new", f"issue {number}", "--id", f"x-{number}", as_="lead")
+            made = self.quick("issue", "new", f"issue {number}", "--id", f"x-{number}", as_="lead")
             assert made.code == 0, made
         git(self.repo, "add", "--all")
         git(self.repo, "commit", "-qm", "issues")
@@ -154,7 +156,7 @@ class Sprints:
 
     def beads(self) -> list[dict[str, Any]]:
         """Returns the rows of the tracker, in the order of the plan."""
-        self.team.queen("issue", "export")
+        self.team.quick("issue", "export")
         lines = (self.team.repo / ".beads" / "issues.jsonl").read_text().splitlines()
         rows = {row["id"]: row for row in map(json.loads, lines)}
         found = [each for each in rows.values() if "sprint" in each.get("metadata", {})]

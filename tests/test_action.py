@@ -144,6 +144,7 @@ def test_a_sound_pull_request_passes_and_is_reported(runner):
     assert runner.known["steps.checks.outputs.passed"] == "true"
 
 
+@pytest.mark.thorough
 def test_a_fresh_clone_has_what_is_committed(runner, quick, tmp_path):
     quick("reserve", "src/**", as_="api")
     git(runner.tree, "add", ".")
@@ -183,6 +184,7 @@ class TestTheHoldersPullRequest:
         assert not runner.check()
         assert "src/b.py: held by api" in runner.summary
 
+    @pytest.mark.thorough
     def test_of_another_branch_does_not(self, runner):
         runner.known["github.head_ref"] = "ui"
         assert not runner.check()
@@ -207,14 +209,17 @@ class TestHeldFiles:
         assert "Held files: **failed**" in runner.summary
         assert "    \x20\x20src/a.py: held by api, src/**" in runner.summary
 
+    @pytest.mark.thorough
     def test_it_can_be_a_warning(self, runner):
         assert runner.given(held="warn").check()
         assert "src/a.py: held by api" in runner.summary
 
+    @pytest.mark.thorough
     def test_the_holders_own_commits_pass(self, runner):
         assert runner.given(droid="api").check()
         assert not runner.given(droid="ui").check()
 
+    @pytest.mark.thorough
     def test_only_the_commits_of_the_range_count(self, runner):
         assert runner.given(range="HEAD..HEAD").check()
 
@@ -223,6 +228,7 @@ class TestHeldFiles:
         assert not runner.check()
         assert "is not a range of commits" in runner.summary
 
+    @pytest.mark.thorough
     def test_without_a_range_it_is_said_that_nothing_was_checked(self, runner):
         runner.known["github.event.pull_request.base.sha"] = "0" * 40
         assert runner.check()
@@ -239,6 +245,7 @@ class TestGates:
         assert not runner.given(gates="shop/phase_1").check()
         assert "Gate: **failed**" in runner.summary
 
+    @pytest.mark.thorough
     def test_its_rules_can_be_run_here(self, runner):
         assert runner.given(gates="shop/phase_1", run_gates="true").check()
         assert "Gate, run here: **passed**" in runner.summary
@@ -334,6 +341,7 @@ def test_a_runner_that_takes_commands_meanwhile_is_noticed(runner, quick, monkey
     assert runner.commands()
 
 
+@pytest.mark.thorough
 def test_an_answer_of_any_length_fits_into_a_comment(runner):
     issues = "".join(f"not json {'é' * 300}\n" for _ in range(900))
     (runner.tree / ".beads" / "issues.jsonl").write_text(issues)
@@ -392,6 +400,7 @@ class TestInstalling:
             file.writestr("nothing-1.dist-info/RECORD", "")
         return path
 
+    @pytest.mark.thorough
     def test_nothing_is_imported_from_the_repository(self, runner, tmp_path):
         for name in ("pip", "venv", "json", "sitecustomize"):
             (runner.tree / f"{name}.py").write_text("open('pwned', 'w').close()\n")
@@ -419,6 +428,7 @@ class TestTheComment:
         assert runner.check()
         return folder
 
+    @pytest.mark.thorough
     def test_the_first_one_is_new(self, runner, gh):
         assert runner.run(COMMENT) == 0
         (_, wrote) = (gh / "asked").read_text().splitlines()
@@ -430,12 +440,14 @@ class TestTheComment:
         assert runner.run(COMMENT) == 0
         assert "--method PATCH repos/you/shop/issues/comments/11 " in (gh / "asked").read_text()
 
+    @pytest.mark.thorough
     def test_without_the_right_to_write_there_is_a_warning(self, runner, gh):
         (gh / "refuses").touch()
         assert runner.run(COMMENT) == 0
         assert len(runner.commands()) == 1
         assert runner.commands()[0].startswith("::warning::The comment could not be written")
 
+    @pytest.mark.thorough
     def test_it_is_only_written_if_it_is_asked_for(self):
         assert STEPS[COMMENT]["if"] == "inputs.comment == 'true' && github.event.pull_request"
         assert ACTION["inputs"]["comment"]["default"] == "false"

@@ -92,6 +92,7 @@ def needless(modules: set[str], unused: set[str]) -> set[str]:
     }
 
 
+@pytest.mark.some(6)
 @pytest.mark.parametrize("line", COMMANDS)
 def test_a_command_loads_nothing_that_it_does_not_use(small: Path, line: str) -> None:
     loaded(small, QUEEN, "issues")  # Then there is no news left to tell.

@@ -61,6 +61,7 @@ def test_the_demo_tells_its_story_whoever_runs_it_and_leaves_nothing_behind(
     assert list((tmp_path / "tmp").iterdir()) == []
 
 
+@pytest.mark.thorough
 def test_a_promise_that_does_not_hold_ends_the_demo_with_an_error(tmp_path: Path) -> None:
     thief = (
         "from queenbee.services.assignments import Assignments\n"
@@ -88,6 +89,7 @@ def machines(tmp_path: Path, *program: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.thorough
 def test_the_story_of_the_machines_is_the_one_in_the_documentation(tmp_path: Path) -> None:
     told = machines(tmp_path, "-m", "bench.demo_machines")
     assert (told.returncode, told.stderr) == (0, "")

@@ -113,6 +113,7 @@ def test_a_newcomer_that_polls_cannot_overtake(
     assert served(first)
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_a_waiter_that_dies_holds_nobody_up(
     queen: Queen, waiting: Callable[..., Process], line: Path, how: signal.Signals

@@ -336,7 +336,7 @@ def truths() -> dict[bool, dict[str, object]]:
     return {}
 
 
-_ALWAYS = ("deleted", "damaged")
+_ALWAYS = ("damaged",)
 
 
 @pytest.mark.parametrize(

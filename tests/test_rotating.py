@@ -118,7 +118,7 @@ def send(quick: QuickQueen, tree: Path, droid: str, count: int) -> set[str]:
     return {
         quick(
             "msg", "send", "reviewer", "--new", f"{droid} {n}", "--json", as_=droid, cwd=tree
-        ).json["id"]
+        ).json[0]["id"]
         for n in range(count)
     }
 

@@ -172,6 +172,7 @@ def test_every_import_inside_a_function_is_marked() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_every_import_inside_a_function_spares_some_hot_command(
     small: Path, tmp_path: Path
 ) -> None:

@@ -18,7 +18,7 @@ from start_line import at_the_line, one_round
 from queenbee import Hive
 from queenbee.services.telling import news
 
-pytestmark = [pytest.mark.slow, pytest.mark.both_engines]
+pytestmark = [pytest.mark.slow, pytest.mark.both_engines(thorough=True)]
 
 ROUNDS = quick_or(25, quick=8)
 READERS = ("read", "read", "next", "mcp", "issues", "hook", "hook")

@@ -124,7 +124,7 @@ def _claim(call: Call) -> object:
             )
         ]
 
-    return call.terms.granted(claimed, wait_s=given["wait"] or 0)[0]
+    return call.terms.granted(claimed, wait_s=given["wait"] or 0)
 
 
 def _complete(call: Call) -> object:
@@ -137,8 +137,10 @@ def _complete(call: Call) -> object:
     )
     if not given["next"]:
         return done
+    from queenbee.workflows.completing import Followed  # noqa: PLC0415 - start-up
+
     following = call.hive.following() if done.completed else None
-    return {"completed": done, "next": following}
+    return Followed(done, following)
 
 
 def _reserve(call: Call) -> object:

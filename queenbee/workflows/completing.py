@@ -89,6 +89,18 @@ class Completion:
         return {**self.assignment.to_dict(), **more}
 
 
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """The result of completing an issue, and what was taken after it, if anything."""
+
+    completion: Completion
+    next: object
+
+    def to_dict(self) -> dict[str, object]:
+        """Returns the fields of the completion, and `next`."""
+        return {**self.completion.to_dict(), "next": self.next}
+
+
 def complete(  # noqa: PLR0913 - by name
     hive: Hive,
     issue_id: str,

@@ -141,6 +141,7 @@ def spoken(agent: str) -> list[str]:
     return [*names, "copilot/claude-names-stop"] if agent == "copilot" else names
 
 
+@pytest.mark.some(5)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for agent in WITH_SETTINGS for name in spoken(agent)])
 def test_as_set_up_an_unread_message_reaches_the_model_once(

@@ -32,6 +32,7 @@ def test_a_repository_without_any_agent_lacks_nothing(quick: QuickQueen, linked:
     assert told(quick) == []
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("agent", AGENTS)
 def test_a_worktree_without_the_committed_files_is_named(
     agent: str, quick: QuickQueen, repo: Path, linked: Path, configure: Configure

@@ -125,6 +125,7 @@ CONFIGURATIONS: dict[str, Callable[[str], str]] = {
 }
 
 
+@pytest.mark.some(24)
 @pytest.mark.parametrize(
     ("agent", "case"),
     [

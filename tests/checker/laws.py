@@ -211,10 +211,10 @@ def _one_issue(one: Hold, other: Hold) -> bool:
 
 
 def _given(call: Call) -> str:
+    if call.done and call.kind == "claim":
+        return str(call.answer[0]["issue_id"])
     if not call.done or not isinstance(call.answer, dict):
         return ""
-    if call.kind == "claim":
-        return str(call.answer["issue_id"])
     begun = call.answer if call.kind == "next" else call.answer.get("next")
     return str((begun or {}).get("issue_id") or "")
 

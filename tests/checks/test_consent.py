@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -123,8 +124,12 @@ class TestOnlyConsentLetsRun:
         }
 
 
-def _calls() -> Iterator[tuple[str, str]]:
-    for path in PACKAGE.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-                yield node.func.id, path.relative_to(PACKAGE).as_posix()
+@cache
+def _calls() -> set[tuple[str, str]]:
+    """Returns which functions each module of the package calls by their names."""
+    return {
+        (node.func.id, path.relative_to(PACKAGE).as_posix())
+        for path in PACKAGE.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+    }

@@ -29,10 +29,10 @@ def test_a_body_from_standard_input_is_stored_exactly_on_one_line(
     quick: QuickQueen, beads: Path, body: str
 ) -> None:
     sent = quick("msg", "send", "reviewer", "-", "--json", as_="ui-engineer", stdin=body)
-    assert (sent.code, sent.json["body"]) == (0, body)
+    assert (sent.code, sent.json[0]["body"]) == (0, body)
     [line] = records(beads / "queen_messages.jsonl")
     assert line["body"] == body
-    [read] = quick("msg", "read", sent.json["id"], "--json", as_="reviewer").json
+    [read] = quick("msg", "read", sent.json[0]["id"], "--json", as_="reviewer").json
     assert read["body"] == body
     assert [row["body"] for row in records(beads / "queen_messages.jsonl")] == [body, body]
 
@@ -50,7 +50,7 @@ def test_a_body_on_the_command_line_is_stored_exactly(
 @pytest.mark.slow
 def test_a_body_of_a_megabyte_survives_the_real_command(queen: Queen, beads: Path) -> None:
     sent = queen("msg", "send", "reviewer", "-", "--json", as_="ui-engineer", stdin=MEBIBYTE)
-    assert (sent.code, sent.json["body"] == MEBIBYTE) == (0, True)
+    assert (sent.code, sent.json[0]["body"] == MEBIBYTE) == (0, True)
     [inbox] = queen("msg", "inbox", "--json", as_="reviewer").json
     assert inbox["body"] == MEBIBYTE
     assert (beads / "queen_messages.jsonl").read_bytes().count(b"\n") == 1
@@ -64,7 +64,7 @@ def test_a_nul_character_survives_the_real_command(queen: Queen, beads: Path) ->
 
 
 def test_a_reply_takes_its_body_from_standard_input_too(quick: QuickQueen) -> None:
-    sent = quick("msg", "send", "reviewer", "x", "--json", as_="ui-engineer").json
+    sent = quick("msg", "send", "reviewer", "x", "--json", as_="ui-engineer").json[0]
     reply = quick("msg", "reply", sent["id"], "-", "--json", as_="reviewer", stdin="a\nb\0")
     assert reply.json["body"] == "a\nb\0"
 

@@ -120,6 +120,7 @@ def run_all(quick: QuickQueen, path: Path) -> None:
     assert (doctor.code, str(path) in doctor.out) == (1, True)
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize(("way", "text"), broken_ways(), ids=[way for way, _ in broken_ways()])
 def test_every_command_works_with_the_last_good_settings(
     quick: QuickQueen, toml: Path, way: str, text: bytes
@@ -139,6 +140,7 @@ def test_so_it_does_where_the_file_is_none(
     run_all(quick, toml)
 
 
+@pytest.mark.some(24)
 @pytest.mark.parametrize(("way", "text"), wrong_values(), ids=[way for way, _ in wrong_values()])
 def test_each_wrong_value_leaves_status_and_messages_alone(
     quick: QuickQueen, toml: Path, way: str, text: bytes
@@ -254,6 +256,7 @@ def test_a_repair_passes_the_guard_from_a_worktree(
     assert toml.read_text() == GOOD
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize(
     "text",
     [each for way, each in broken_ways() if not way.startswith(("a table that", "a number"))],

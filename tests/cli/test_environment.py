@@ -64,6 +64,7 @@ def denied(tmp_path: Path) -> Iterator[Callable[[Path], None]]:
 # Places that cannot be written
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("arguments", WRITES, ids=" ".join)
 def test_a_read_only_hive_refuses_each_write_and_names_the_folder(
     queen: Queen, quick: QuickQueen, beads: Path, denied: Callable[[Path], None],
@@ -170,6 +171,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         yield place
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("arguments", WRITES, ids=" ".join)
 def test_a_write_on_a_full_disk_is_refused_as_a_whole(
     queen: Queen, small_disk: Path, arguments: tuple[str, ...]

@@ -404,7 +404,7 @@ class TestStatus:
         add(quick, "--exists", "a.py")
         shown = quick("gate", "status", *GATE)
         assert "not run  error     a.py exists" in shown.out
-        told = quick("gate", "status", *GATE, "--json").json
+        (told,) = quick("gate", "status", *GATE, "--json").json
         assert told["blocking"] == ["a.py exists: not run"]
 
     def test_a_hive_without_gates_has_an_empty_status(self, quick: QuickQueen) -> None:

@@ -121,8 +121,8 @@ def test_an_assignment_says_in_which_worktree_it_was_claimed(
 ) -> None:
     git(repo, "worktree", "add", "-q", str(tmp_path / "feature-ui"))
     claimed = quick("claim", "--new", "qb-1", "--json", as_="a", cwd=tmp_path / "feature-ui").json
-    assert claimed["worktree"] == "feature-ui"
-    assert "worktree" not in quick("claim", "--new", "qb-2", "--json", as_="a").json
+    assert claimed[0]["worktree"] == "feature-ui"
+    assert "worktree" not in quick("claim", "--new", "qb-2", "--json", as_="a").json[0]
     given = quick(
         "issue", "assign", "qb-3", "b", "--json", as_="a", cwd=tmp_path / "feature-ui"
     ).json
@@ -146,7 +146,7 @@ def test_a_name_is_remembered_for_one_worktree(
 
 def test_commands_act_under_a_remembered_name(quick: QuickQueen) -> None:
     quick("hive", "whoami", "--set", "ui-engineer")
-    assert quick("claim", "--new", "qb-1", "--json").json["droid"] == "ui-engineer"
+    assert quick("claim", "--new", "qb-1", "--json").json[0]["droid"] == "ui-engineer"
 
 
 def test_an_invalid_remembered_name_can_be_replaced(quick: QuickQueen, repo: Path) -> None:

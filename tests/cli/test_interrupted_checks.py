@@ -60,6 +60,7 @@ def ended(process: subprocess.Popen[str]) -> int:
     return process.returncode
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP", "SIGINT"])
 @pytest.mark.parametrize("words", WORDS.values(), ids=WORDS)
 def test_the_group_ends_and_the_attempt_is_recorded(
@@ -91,6 +92,7 @@ def test_the_bead_goes_on_with_its_next_attempt(queen: Queen, place: Path, beads
     assert (done.json["status"], done.json["attempts"]) == ("completed", 2)
 
 
+@pytest.mark.thorough
 def test_a_check_that_ignores_every_signal_is_killed(
     queen: Queen, place: Path, repo: Path, beads: Path
 ) -> None:

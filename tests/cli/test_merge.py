@@ -39,6 +39,7 @@ def clones(quick: QuickQueen, frozen: Clock, repo: Path, tmp_path: Path) -> tupl
     return ours, theirs
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("view", VIEWS, ids=" ".join)
 def test_both_clones_show_the_same_byte_for_byte(
     quick: QuickQueen, clones: tuple[Path, Path], view: tuple[str, ...]

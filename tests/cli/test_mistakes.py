@@ -192,6 +192,7 @@ def suggested_in(said: str) -> str:
     return hint[min(begins) :].partition(", ")[0].partition("; ")[0]
 
 
+@pytest.mark.some(14)
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_the_command_that_is_suggested_after_a_mistake_works_when_pasted(
     tmp_path: Path, mistake: str
@@ -210,6 +211,7 @@ def test_the_command_that_is_suggested_after_a_mistake_works_when_pasted(
     assert pasted.returncode == 0, (refused.stderr, pasted.stderr)
 
 
+@pytest.mark.thorough
 def test_a_check_that_takes_long_is_not_mute(tmp_path: Path) -> None:
     shop = tmp_path / "shop"
     shop.mkdir()

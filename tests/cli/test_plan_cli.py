@@ -28,9 +28,10 @@ class TestCheck:
     def test_a_plan_without_errors_is_valid(self, quick: QuickQueen, plan: Path) -> None:
         done = quick("plan", "check", str(plan), "--json")
         assert done.code == 0
-        assert done.json["valid"] is True
-        assert done.json["sprints"] == ["1.1", "2.1a", "2.1b"]
-        assert done.json["phases"] == ["1", "2"]
+        (checked,) = done.json
+        assert checked["valid"] is True
+        assert checked["sprints"] == ["1.1", "2.1a", "2.1b"]
+        assert checked["phases"] == ["1", "2"]
 
     @pytest.mark.parametrize(
         ("old", "new", "line", "said"),
@@ -49,7 +50,7 @@ class TestCheck:
         plan.write_text(PLAN.replace(old, new))
         done = quick("plan", "check", str(plan), "--json")
         assert done.code == 1
-        errors = [one for one in done.json["findings"] if one["severity"] == "error"]
+        errors = [one for one in done.json[0]["findings"] if one["severity"] == "error"]
         assert [(one["line"], said in one["message"]) for one in errors][:1] == [(line, True)]
         assert f"{plan}:{line}:" in quick("plan", "check", str(plan)).out
 
@@ -112,7 +113,7 @@ class TestCheck:
         done = quick("plan", "check", str(plan))
         assert done.code == 0
         assert done.out.endswith(f"left out: what looks like a sprint in line {line}\n")
-        assert quick("plan", "check", str(plan), "--json").json["left_out"] == [line]
+        assert quick("plan", "check", str(plan), "--json").json[0]["left_out"] == [line]
 
     @pytest.mark.parametrize("line", ["- **Sprint 2.2: Lost**", "**Depends On:** luck"])
     def test_with_strict_a_plan_with_a_line_that_is_not_read_is_not_valid(

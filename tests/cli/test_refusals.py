@@ -193,6 +193,7 @@ def words(text: str, names: dict[str, str]) -> list[str]:
     return [word.format(**names) if "{" in word else word for word in text.split(" ")]
 
 
+@pytest.mark.some(24)
 @pytest.mark.parametrize(
     ("who", "text", "status", "code", "said", "hint"),
     REFUSALS,

@@ -99,6 +99,7 @@ def test_bash_completes_commands_and_options(complete: Callable[..., list[str]])
     assert "queen" not in complete("") and "claim" in complete("")
 
 
+@pytest.mark.some(8)
 @pytest.mark.parametrize(
     ("words", "offered"),
     [

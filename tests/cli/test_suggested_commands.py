@@ -158,6 +158,7 @@ class TestRefusals:
         if typed.startswith("-"):
             assert "--" in words[: words.index(typed)]
 
+    @pytest.mark.some(4)
     def test_a_taken_issue(self, world: World) -> None:
         hostile = world.word
         world.line("assignments", "qa-1", issue_id=hostile, droid=hostile, status="active")
@@ -171,11 +172,13 @@ class TestRefusals:
         assert_one_argument(world.refused("claim", "qb-1")["hint"], hostile)
         assert_one_argument(world.refused("issue", "assign", "qb-1", "u")["hint"], hostile)
 
+    @pytest.mark.some(4)
     def test_an_issue_without_an_assignment(self, world: World) -> None:
         for command in ("release", "complete"):
             error = world.refused(command, "--", world.word)
             assert_one_argument(error["hint"], world.word)
 
+    @pytest.mark.some(4)
     def test_messages(self, world: World) -> None:
         hostile = world.hostile
         message = {"from": hostile, "to": "v", "subject": hostile, "body": "b"}
@@ -189,6 +192,7 @@ class TestRefusals:
         error = world.refused("msg", "read", "--", hostile)
         assert_one_argument(error["hint"], hostile)
 
+    @pytest.mark.some(4)
     def test_gates_plans_and_sessions(self, world: World) -> None:
         hostile = world.hostile
         error = world.refused("gate", "status", f"--workflow={hostile}", f"--phase={hostile}")
@@ -224,6 +228,7 @@ class TestNotices:
         claim = ["queen", "claim", *words]
         assert_one_argument(ran.err, world.word, *claim)
 
+    @pytest.mark.some(4)
     def test_a_takeover(self, world: World) -> None:
         # Twice: the first command writes the journal, against which the ledger then is foreign.
         world.quick("reserve", "src/**", as_="u")
@@ -292,6 +297,7 @@ class TestHook:
         return str(answer["hookSpecificOutput"]["permissionDecisionReason"])  # type: ignore[index]
 
 
+@pytest.mark.some(4)
 def test_the_guard(world: World) -> None:
     world.lease()
     git(world.repo, "add", "-f", "src/app.py")
@@ -302,6 +308,7 @@ def test_the_guard(world: World) -> None:
     assert_one_argument(ran.out + ran.err, world.hostile, *ask)
 
 
+@pytest.mark.some(4)
 def test_doctor(world: World) -> None:
     hostile = world.hostile
     write_lines(

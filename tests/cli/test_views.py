@@ -161,7 +161,7 @@ def lines(ran: Ran) -> list[str]:
 
 
 def test_an_acknowledgement_names_the_sender(quick: QuickQueen) -> None:
-    asked = quick("msg", "send", "ui", "Ready?", "--ack", "--json", as_="api").json["id"]
+    asked = quick("msg", "send", "ui", "Ready?", "--ack", "--json", as_="api").json[0]["id"]
     assert quick("msg", "ack", asked, as_="ui").out == f"acknowledged {asked[-4:]} from api\n"
 
 

@@ -158,6 +158,7 @@ def told(quick: QuickQueen) -> list[list[str]]:
 
 
 class TestShown:
+    @pytest.mark.some(1)
     @pytest.mark.parametrize("path", ["run-tests", ".github/workflows/ci.yml"])
     def test_it_is_named_and_the_person_is_told_once(
         self, quick: QuickQueen, repo: Path, tree: Path, path: str

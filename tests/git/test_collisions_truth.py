@@ -28,6 +28,7 @@ def verdict(world: World) -> dict[tuple[str, str], Stages]:
     }
 
 
+@pytest.mark.some(3)
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(WORLDS))
 def test_the_verdict_is_that_of_git_merge(tmp_path: Path, seed: int) -> None:

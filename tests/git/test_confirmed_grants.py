@@ -419,7 +419,7 @@ class TestTheCommand:
 
     def test_the_setting_asks_for_it_everywhere(self, two: World, queen: QuickQueen) -> None:
         two.settings("ada", '[sync]\nconfirm = "remote"\n')
-        assert queen("claim", "--new", "shop-1", "--json").json["token"] == 1
+        assert queen("claim", "--new", "shop-1", "--json").json[0]["token"] == 1
         assert os.path.isdir(two.bare)
 
 

@@ -9,6 +9,7 @@ from itertools import count
 from pathlib import Path
 
 import pytest
+from extent import examples
 from hives import commit_file, git
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -80,7 +81,7 @@ def above(path: str) -> Iterator[str]:
     yield from (f"{each.as_posix()}/" for each in Path(path).parents if each != Path())
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@settings(max_examples=examples(40), suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(
     paths=st.sets(st.sampled_from(PATHS), min_size=1),
     ignores=st.lists(st.sampled_from(IGNORES), unique=True),

@@ -107,6 +107,7 @@ def test_after_some_rounds_a_person_is_told(
     assert "waits for a person" in quick("status", as_="ui", cwd=tree).out
 
 
+@pytest.mark.thorough
 def test_what_was_merged_without_the_last_push_is_proposed_anew(
     quick: QuickQueen, host: ScriptedHost, tree: Path
 ) -> None:
@@ -127,6 +128,7 @@ def test_what_was_merged_without_the_last_push_is_proposed_anew(
     assert state(quick, "q-1") == "done"
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("method", ["MERGE", "SQUASH"])
 def test_a_merge_by_hand_counts(
     quick: QuickQueen, host: ScriptedHost, tree: Path, method: str

@@ -99,7 +99,7 @@ class TestTheSetting:
 
         said = inside(two.folder / "ada", scene, given={"droid": "ada"})
         claimed, taken, reserved, held, away = said
-        assert result_of(claimed)["token"]
+        assert result_of(claimed)[0]["token"]
         assert result_of(taken)["assignment"]["token"]
         assert all(each["token"] for each in result_of(taken)["reservations"])
         assert result_of(reserved)[0]["token"]
@@ -125,7 +125,7 @@ class TestTheSetting:
         two.cut()
         done = queen("complete", first, "--next", "--json")
         assert done.code == 0
-        assert done.json["completed"]["status"] == "completed"
+        assert done.json["status"] == "completed"
         assert done.json["next"] is None
         assert "cannot be reached" in done.err
         assert two.hive("ada").assignments.find() == []

@@ -234,6 +234,7 @@ def test_the_hives_own_files_are_never_held(guarded: Path, try_git: Git, hold: H
     assert try_git("commit", "-m", "ledgers", cwd=linked).returncode == 0
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize(
     "name", [b"new\nline", b'quo"te\\', "ä🐝".encode(), b"latin\xe9", b"\x1b[2J"]
 )
@@ -354,6 +355,7 @@ REPLAYS = {
 }
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("how", REPLAYS)
 def test_what_another_holds_is_not_replayed(
     guarded: Path, try_git: Git, hold: Hold, how: str
@@ -370,6 +372,7 @@ def test_what_another_holds_is_not_replayed(
         assert git(guarded, "status", "--porcelain", "--untracked-files=no") == ""
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("how", REPLAYS)
 def test_the_holder_replays_and_so_does_whoever_says_so(
     guarded: Path, try_git: Git, hold: Hold, how: str
@@ -384,6 +387,7 @@ def test_the_holder_replays_and_so_does_whoever_says_so(
     assert "allowed, QUEEN_GUARD=warn: held.py" in log_of(guarded)
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("how", ["cherry-pick", "revert", "revert with an editor"])
 @pytest.mark.parametrize("said", [("--no-edit",), ("-m", "mine"), ("-e",)])
 def test_a_refused_replay_is_committed_with_no_verify(

@@ -129,6 +129,7 @@ def test_is_named_by_all_that_begin(
         assert f"{finding['message']}; try: {finding['hint']}" in made.err
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(
     "fault",
     [nothing, with_target(detached), with_target(bisecting), lambda repo: (repo / "new").touch()],

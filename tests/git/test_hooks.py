@@ -459,6 +459,7 @@ def test_the_cure_is_said_where_git_runs_no_guard(quick: QuickQueen, repo: Path)
     assert "queen guard install, which prints what to add to lefthook.yml" in quick("doctor").out
 
 
+@pytest.mark.some(1)
 @pytest.mark.slow
 @pytest.mark.parametrize(("config", "name"), [(".husky/_", "v9"), (".husky", "v8")])
 def test_with_husky_the_guard_is_in_the_files_that_its_users_write(

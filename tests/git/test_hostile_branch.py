@@ -313,6 +313,7 @@ def liar(two: World) -> Iterator[World]:
         server.shutdown()
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize(
     ("status", "location", "body"),
     [

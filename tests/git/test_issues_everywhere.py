@@ -62,6 +62,7 @@ def machines(request: pytest.FixtureRequest, tmp_path: Path, repo: Path) -> Mach
 
 
 class TestTwoMachines:
+    @pytest.mark.some(1)
     def test_show_the_same_issues(self, machines: Machines) -> None:
         machines(0, "issue", "new", "One", "--id", "qb-1", "--priority", "1")
         machines(1, "issue", "new", "Two", "--id", "qb-2", "--depends-on", "qb-1")
@@ -73,6 +74,7 @@ class TestTwoMachines:
         assert shown["issue"]["title"] == "3"
         assert [each["title"] for each in machines.both("issue", "list")] == ["One", "Two", "3"]
 
+    @pytest.mark.some(1)
     def test_take_turns_by_the_same_order(self, machines: Machines) -> None:
         for number, priority in (("1", "3"), ("2", "0"), ("3", "1")):
             machines(0, "issue", "new", "x", "--id", f"qb-{number}", "--priority", priority)
@@ -84,6 +86,7 @@ class TestTwoMachines:
         states = {each["id"]: each["status"] for each in machines.both("issue", "list")}
         assert states == {"qb-2": "closed", "qb-3": "open"}
 
+    @pytest.mark.some(1)
     def test_import_a_list_once(self, machines: Machines) -> None:
         listed = '[{"number": 9, "title": "Nine"}, {"number": 10, "title": "Ten"}]'
         first = machines(0, "issue", "import", "-", stdin=listed)
@@ -92,6 +95,7 @@ class TestTwoMachines:
         assert [each["action"] for each in again["changes"]] == ["keep", "keep"]
         assert len(machines.both("issue", "list")) == 2
 
+    @pytest.mark.some(1)
     def test_have_files_with_one_row_for_each_once_they_are_exported(
         self, machines: Machines
     ) -> None:

@@ -50,6 +50,7 @@ def is_on_main(repo: Path, path: str) -> bool:
 class TestWhatOnlyOneWorktreeHas:
     """Whatever a program reads unasked, a check does not find it: it is not there."""
 
+    @pytest.mark.some(1)
     @pytest.mark.parametrize(
         ("path", "text"),
         [
@@ -68,6 +69,7 @@ class TestWhatOnlyOneWorktreeHas:
         assert landing(quick, tree).code in (1, 3)  # Main itself may fail.
         assert not is_on_main(repo, "test_it.py")
 
+    @pytest.mark.some(2)
     @pytest.mark.parametrize(
         ("check", "path"),
         [
@@ -104,6 +106,7 @@ class TestWhatOnlyOneWorktreeHas:
         first.communicate(timeout=60)
         assert (first.returncode, is_on_main(repo, "bad")) == (0, False)
 
+    @pytest.mark.some(1)
     @pytest.mark.parametrize(
         "text",
         [
@@ -208,6 +211,7 @@ class TestTheCheckout:
         for said in (("worktree", "list"), ("doctor",), ("worktree", "collisions"), ("status",)):
             assert "landing-main" not in quick(*said, as_="ui", cwd=tree).out
 
+    @pytest.mark.some(2)
     @pytest.mark.parametrize(
         "breaks",
         [

@@ -179,6 +179,7 @@ def test_a_branch_that_fails_is_the_only_one_that_is_told_so(
     assert all((repo / f"w{each}.txt").exists() for each in (0, 1, 3, 4))
 
 
+@pytest.mark.thorough
 def test_halves_of_a_batch_that_fails_are_checked_side_by_side(
     team: Team, repo: Path, beads: Path, trees: list[Path]
 ) -> None:
@@ -226,6 +227,7 @@ class TestACheckThatChangesFiles:
 
         return made
 
+    @pytest.mark.thorough
     def test_only_its_own_landing_is_refused(
         self, team: Team, repo: Path, junk: Callable[[str], list[Path]]
     ) -> None:
@@ -268,6 +270,7 @@ class TestTheChecksOfBeads:
             team.queen("claim", f"gt-{number}", as_=f"w{number}", cwd=trees[number])
         return log
 
+    @pytest.mark.thorough
     def test_run_on_what_lands_and_complete_each(
         self, team: Team, repo: Path, trees: list[Path], claimed: Path
     ) -> None:
@@ -292,6 +295,7 @@ class TestTheChecksOfBeads:
         team.steps(since)
 
 
+@pytest.mark.thorough
 def test_a_check_that_has_just_begun_begins_again_with_those_who_come(
     team: Team, repo: Path, trees: list[Path]
 ) -> None:
@@ -306,6 +310,7 @@ def test_a_check_that_has_just_begun_begins_again_with_those_who_come(
     assert "together with" in done[0][1]
 
 
+@pytest.mark.thorough
 def test_the_last_of_a_batch_that_failed_is_not_checked_on_the_same_files_again(
     team: Team, repo: Path, trees: list[Path]
 ) -> None:
@@ -319,6 +324,7 @@ def test_the_last_of_a_batch_that_failed_is_not_checked_on_the_same_files_again(
     assert again.code == 0, again
 
 
+@pytest.mark.thorough
 def test_a_branch_that_conflicts_waits_for_its_own_turn(
     team: Team, repo: Path, trees: list[Path]
 ) -> None:
@@ -377,6 +383,7 @@ def test_a_conflict_with_what_landed_is_told_at_once_and_not_after_the_wait(
     assert [code for code, _ in team.finish([started[0], started[2]])] == [0, 0]
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("how", ["option", "setting", "another check"])
 def test_who_wants_to_land_alone_does(
     team: Team, repo: Path, beads: Path, trees: list[Path], how: str
@@ -447,6 +454,7 @@ def test_who_leaves_the_line_during_the_check_lands_nothing(
     team.steps(since)
 
 
+@pytest.mark.thorough
 def test_who_leaves_the_line_before_the_end_lands_nothing(
     team: Team, repo: Path, trees: list[Path]
 ) -> None:
@@ -459,6 +467,7 @@ def test_who_leaves_the_line_before_the_end_lands_nothing(
     assert not (repo / "w1.txt").exists()
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("when", ["it checks", "the target has moved"])
 def test_a_leader_that_is_killed_leaves_a_batch_that_the_others_finish(
     team: Team, repo: Path, trees: list[Path], when: str
@@ -519,6 +528,7 @@ def test_a_refused_push_is_told_by_what_git_says_of_it(reason: str) -> None:
     assert ("land.target" in str(refused.hint)) is is_protected
 
 
+@pytest.mark.thorough
 def test_a_hook_that_amends_the_commit_of_all_takes_it_from_nobody(
     team: Team, repo: Path, trees: list[Path]
 ) -> None:
@@ -533,6 +543,7 @@ def test_a_hook_that_amends_the_commit_of_all_takes_it_from_nobody(
     assert all(f"landed on main as {last[:10]}" in said for _, said in done[1:]), done
 
 
+@pytest.mark.thorough
 def test_a_leader_that_is_killed_between_two_squashed_branches_lands_again(
     team: Team, repo: Path, trees: list[Path]
 ) -> None:
@@ -647,6 +658,7 @@ class TestHooks:
         assert self.ran_in(checkout, log) == [f"{checkout} "]
         assert self.ran_in(repo, log) == [f"{repo} "]
 
+    @pytest.mark.thorough
     def test_that_a_branch_changes_land_in_a_step_of_their_own(
         self, team: Team, repo: Path, trees: list[Path], tmp_path: Path
     ) -> None:

@@ -174,6 +174,7 @@ class TestWhatCameIn:
         said = "which changes f0.py, f1.py, f2.py and 1 more too"
         assert come.sentence() == f"qb-1 by api (aaaaaaaaaa), {said}"
 
+    @pytest.mark.some(1)
     @pytest.mark.parametrize("strategy", ["merge", "rebase", "squash"])
     def test_is_named_with_the_files_that_this_branch_changes_too(
         self, quick: QuickQueen, repo: Path, beads: Path, behind: Path, strategy: str
@@ -224,6 +225,7 @@ class TestWhatCameIn:
             },
         ]
 
+    @pytest.mark.some(1)
     @pytest.mark.parametrize("strategy", ["merge", "rebase"])
     def test_is_named_with_the_conflict_and_not_again_after_it(
         self, quick: QuickQueen, repo: Path, beads: Path, behind: Path, strategy: str

@@ -136,6 +136,7 @@ class TestGitKilledWithItsCaller:
         assert git(repo, "status", "--porcelain") == " M README.md\n"
         assert (repo / "README.md").read_text() == "my work\n"
 
+    @pytest.mark.some(1)
     @pytest.mark.parametrize("time", [1, 2], ids=["tries to move", "moves"])
     def test_while_it_moves_the_branch(
         self, repo: Path, filtered: Path, queen: Queen, tmp_path: Path, time: int
@@ -190,6 +191,7 @@ class TestGitKilledWithItsCaller:
         assert landed(trees[1]) == head(repo, "main")
         assert is_clean(trees[1])
 
+    @pytest.mark.some(1)
     @pytest.mark.parametrize("strategy", ["rebase", "squash"])
     def test_in_the_other_strategies(
         self,
@@ -343,6 +345,7 @@ class TestALander:
         assert head(repo, "main") == head(trees[1])
         assert queen("land", "--unchecked", cwd=trees[0], as_="slow").code == 0
 
+    @pytest.mark.some(1)
     @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
     def test_that_is_asked_to_end_ends_its_check(
         self, repo: Path, trees: tuple[Path, Path], queen: Queen, tmp_path: Path, number: int

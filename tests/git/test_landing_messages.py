@@ -93,6 +93,7 @@ def test_several_at_once_have_a_subject_that_rules_know_as_gits(
     assert "q-" in several
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(
     ("template", "said"),
     [

@@ -59,6 +59,7 @@ def worktree(repo: Path, path: Path) -> Path:
     return path
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("strategy", ["merge", "squash", "rebase"])
 def test_a_landing_leaves_the_main_worktree_clean(
     quick: QuickQueen, tracked: Path, tree: Path, strategy: str
@@ -278,6 +279,7 @@ def test_a_hook_puts_nothing_else_into_the_commit_of_records(
     assert "wip.txt" not in files(tracked, "main")
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("hook", ["pre-commit", "prepare-commit-msg", "commit-msg"])
 def test_what_a_hook_says_of_the_records_is_told(
     quick: QuickQueen, tracked: Path, tree: Path, hook: str

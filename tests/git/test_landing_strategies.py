@@ -224,6 +224,7 @@ class TestConflictsThatNeedNobody:
             )
         return trees
 
+    @pytest.mark.some(1)
     @pytest.mark.parametrize("strategy", ["merge", "rebase", "squash"])
     def test_both_additions_are_kept_in_a_change_log(
         self, repo: Path, appended: tuple[Path, Path], strategy: str

@@ -236,6 +236,7 @@ IN_ITS_PLACE = {
 }
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("removes", [False, True], ids=["changed", "removed"])
 @pytest.mark.parametrize(("puts", "is_there"), IN_ITS_PLACE.values(), ids=IN_ITS_PLACE)
 def test_what_somebody_has_in_place_of_a_file_stays_in_the_main_worktree(

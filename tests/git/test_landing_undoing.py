@@ -157,6 +157,7 @@ def test_so_many_files_are_named_at_once_as_one_may_paste(
     assert landed(quick, tree).code == 0
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("how", ["own", "renamed", "other lines"])
 def test_other_work_is_not_stopped(quick: QuickQueen, repo: Path, trees: Trees, how: str) -> None:
     """One's own landing, a file under another name, and a file that nobody had like this."""

@@ -156,6 +156,7 @@ def test_what_keeps_the_branch_is_found_before_a_file_changes(
         assert "no" in done.error["message"]
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
 def test_leaves_nothing(quick: QuickQueen, tracked: Path, tree: Path, fault: Fault) -> None:
     left = fault(tracked)

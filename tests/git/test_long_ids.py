@@ -33,6 +33,7 @@ def test_what_is_removed_is_kept(repo: Path) -> None:
     assert git(repo, "show", "unfinished/repo-ui:draft.txt") == "draft\n"
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("strategy", ["merge", "rebase", "squash"])
 @pytest.mark.parametrize("logs", ["true", "false"])
 def test_work_lands_with_records(
@@ -54,6 +55,7 @@ def test_work_lands_with_records(
     assert "qb-1" in git(repo, "show", "main:.beads/queen_assignments.jsonl")
 
 
+@pytest.mark.thorough
 def test_what_an_agent_leaves_is_kept_and_its_worktree_cleared(repo: Path, tmp_path: Path) -> None:
     team = Team(repo, tmp_path)
     team.issues(2)

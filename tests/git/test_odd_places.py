@@ -42,6 +42,7 @@ def worked(tree: Path) -> Ran:
     return api("land", "-m", "the work", as_="api")
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(
     ("name", "settings"),
     [

@@ -254,6 +254,7 @@ class TestACommandThatCameWithAClone:
         assert clone("worktree", "setup", cwd=other).code == 5
         assert not self.ran(clone)
 
+    @pytest.mark.thorough
     def test_runs_after_a_person_has_seen_it_and_asks_again_if_it_changes(
         self, clone: Queen
     ) -> None:

@@ -36,6 +36,7 @@ def test_the_next_issue_begins_at_the_target(
     assert {each["title"] for each in host.pulls.values()} == {"q-1: Title 1", "q-3: Title 3"}
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("method", ["SQUASH", "REBASE", "MERGE"])
 def test_what_was_merged_has_landed(
     quick: QuickQueen, host: ScriptedHost, tree: Path, method: str
@@ -311,6 +312,7 @@ def test_an_agent_may_stop_while_its_work_is_in_review(
         assert open_ends.leaves(hive) == ""
 
 
+@pytest.mark.thorough
 def test_a_token_that_may_not_read_checks_loses_nothing_else(
     quick: QuickQueen, host: ScriptedHost, tree: Path
 ) -> None:
@@ -325,6 +327,7 @@ def test_a_token_that_may_not_read_checks_loses_nothing_else(
     assert state(quick, "q-1") == "done"
 
 
+@pytest.mark.thorough
 def test_an_older_host_is_asked_without_what_it_does_not_know(
     quick: QuickQueen, host: ScriptedHost, tree: Path
 ) -> None:
@@ -336,6 +339,7 @@ def test_an_older_host_is_asked_without_what_it_does_not_know(
     assert "is being checked" in " ".join(shown.out.split()), shown
 
 
+@pytest.mark.thorough
 def test_a_host_that_limits_requests_is_left_alone_for_as_long_as_it_says(
     quick: QuickQueen, host: ScriptedHost, tree: Path
 ) -> None:

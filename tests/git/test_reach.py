@@ -58,6 +58,7 @@ def step(repo: Path, rng: random.Random, number: int) -> None:
     git(repo, "commit", "-q", "--allow-empty", "-m", str(number))
 
 
+@pytest.mark.some(3)
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(8))
 def test_pairs_that_are_left_out_merge(repo: Path, seed: int) -> None:

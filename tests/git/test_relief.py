@@ -130,6 +130,7 @@ def test_whoever_gave_an_issue_back_lands_other_work(team: Callable[[str], Path]
     assert landed.code == 0, landed
 
 
+@pytest.mark.thorough
 def test_one_of_several_who_wait_gets_it(team: Callable[[str], Path], beads: Path) -> None:
     Queen(team("fern"))("next")
     waiting = [next_of(team(name), "15s") for name in ("amber", "jade", "onyx")]

@@ -351,6 +351,7 @@ class TestSync:
         with pytest.raises(InvalidInput, match="has no remote"):
             sync(two.hive("ada"))
 
+    @pytest.mark.some(1)
     @pytest.mark.parametrize(
         "options", [("--depth", "1"), ("--filter=blob:none",), ("--depth", "1", "--single-branch")]
     )

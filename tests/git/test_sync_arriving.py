@@ -196,6 +196,7 @@ STEPS = {
 
 
 class TestKilled:
+    @pytest.mark.some(2)
     @pytest.mark.parametrize("step", STEPS)
     def test_at_any_step_the_next_exchange_has_it_all(
         self, world: World, step: str, monkeypatch: pytest.MonkeyPatch

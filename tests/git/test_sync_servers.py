@@ -90,6 +90,7 @@ class TestEveryServer:
         assert claim(three, "ada", "shop-1") == 2
         assert pushes == [False]
 
+    @pytest.mark.some(1)
     def test_of_two_at_the_same_moment_one_waits_for_the_other(self, three: World) -> None:
         tokens: list[int] = []
 

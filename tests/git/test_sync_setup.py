@@ -195,6 +195,7 @@ def test_twice_changes_nothing(world: World) -> None:
     assert not (again.files or again.untracked)
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize(
     "before",
     [

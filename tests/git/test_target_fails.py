@@ -184,6 +184,7 @@ def test_a_changed_check_of_the_branch_is_none_of_the_target(red: Red) -> None:
     assert red.runs == 2  # Once for the branch, and once for the target.
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("said", ["[]", "{}", '{"commit": 3}', "x", '{"passed": true}'])
 def test_a_note_that_says_nothing_is_none(red: Red, said: str) -> None:
     red.breaks()
@@ -196,6 +197,7 @@ def test_a_note_that_says_nothing_is_none(red: Red, said: str) -> None:
     assert [each for each in red.quick("doctor", "--json").json if each["code"] == "landing"] == []
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_a_batch_is_not_halved_and_its_mender_lands(red: Red, queen: Queen) -> None:
     red.breaks()

@@ -149,6 +149,7 @@ def test_three_machines_come_to_the_same_tracker(
     check_alike(machines)
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("seed", range(quick_or(60, quick=6)))
 def test_three_machines_in_any_order(machines: Machines, seed: int) -> None:
     chance = random.Random(seed)

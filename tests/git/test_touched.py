@@ -328,6 +328,7 @@ def expected(tree: Path) -> set[str]:
     }
 
 
+@pytest.mark.some(3)
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 def test_after_any_edits_the_answer_is_that_of_git(

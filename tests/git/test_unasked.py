@@ -132,7 +132,7 @@ class TestWrite:
     def test_of_whoever_confirms_starts_no_second_push(
         self, world: World, writing: QuickQueen
     ) -> None:
-        assert writing("claim", "shop-1", "--new", "--confirm", "--json").json["token"] == 1
+        assert writing("claim", "shop-1", "--new", "--confirm", "--json").json[0]["token"] == 1
         assert not unasked.is_asked(layout(world))
 
 
@@ -248,7 +248,7 @@ class TestOffline:
     ) -> None:
         world.cut()
         said = writing("claim", "shop-1", "--new", "--json")
-        assert said.json["droid"] == "ada"
+        assert said.json[0]["droid"] == "ada"
         (notice,) = json.loads(said.err)["notices"]
         assert "cannot be reached" in notice
 

@@ -111,6 +111,7 @@ def begin(tree: Path, operation: str) -> None:
         git(tree, *commands[operation])
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("operation", sorted(OPEN))
 def test_what_git_has_open_is_quit_and_kept(hive: Hive, tree: Path, operation: str) -> None:
     begin(tree, operation)

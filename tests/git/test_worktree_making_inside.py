@@ -60,6 +60,7 @@ def test_a_branch_is_not_taken_over_from_the_main_worktree(tree: Path) -> None:
         adopt(opened(tree).layout, "gone")
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("how", ["branch", "folder", "pointer", "files", "locked"])
 def test_a_git_that_was_killed_is_cleared_away(
     tree: Path, how: str, monkeypatch: pytest.MonkeyPatch

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from extent import quick_or
 from hives import Queen, QuickQueen, commit_file, git
 from live_processes import is_alive
 from made_worktrees import STOPPING, add, opened, remove
@@ -150,6 +151,7 @@ def test_it_says_where_the_rest_is_if_somebody_goes_on_writing(
     assert_gone(repo, tree)
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("back", ["repo-ui", "elsewhere"])
 def test_a_person_may_take_the_rest_back(
     repo: Path, tree: Path, monkeypatch: pytest.MonkeyPatch, back: str
@@ -261,7 +263,7 @@ def test_killed_at_any_step_nothing_is_lost_and_the_same_call_goes_on(
 ) -> None:
     commit_file(repo, "folder/a.txt", "a\n")
     path = repo.parent / "repo-ui"
-    for step in range(1, 200):
+    for step in range(1, 200, quick_or(1, quick=3)):
         add(opened(repo), "ui")
         (path / "draft.txt").write_text(f"draft {step}\n")
         done = subprocess.run(

@@ -142,6 +142,7 @@ def holders(tree: Path) -> dict[str, str]:
     return {lease.pattern: lease.droid for lease in Hive.open(tree, env={}).reservations.find()}
 
 
+@pytest.mark.some(1)
 @BOTH
 def test_an_edit_is_leased_refused_and_told(tree: Path, version: str, path_with_hook: str) -> None:
     hive = Hive.open(tree, droid="reviewer", env={})
@@ -178,6 +179,7 @@ def test_in_kilo_cli_the_default_is_a_function_and_sessions_are_named_after_it(
     assert holders(tree) == {"src/app.py": "kilo-sesfirst"}
 
 
+@pytest.mark.some(1)
 @BOTH
 def test_a_session_that_is_deleted_gives_its_files_back(
     tree: Path, version: str, path_with_hook: str
@@ -191,6 +193,7 @@ def test_a_session_that_is_deleted_gives_its_files_back(
     assert holders(tree) == {"src/app.py": "opencode-essecond"}
 
 
+@pytest.mark.some(1)
 @BOTH
 def test_a_subagent_is_one_of_its_session(tree: Path, version: str, path_with_hook: str) -> None:
     steps = """
@@ -302,6 +305,7 @@ def test_a_session_is_kept_at_its_stop_once_until_the_user_speaks(
     assert "ses_first" in json.dumps(prompts[0])
 
 
+@pytest.mark.some(2)
 @BOTH
 @pytest.mark.parametrize("hook", ["", "#!/bin/sh\nexit 3\n", "#!/bin/sh\necho nonsense\n"])
 def test_a_hook_that_is_missing_or_broken_stops_nothing(

@@ -14,6 +14,7 @@ import pytest
 from acting import remember_name
 from agent_inputs import NAME, OTHER_SESSION, SESSION, edit_of, recorded
 from entry_points import run_hook
+from extent import examples
 from hives import commit_file, git, snapshot, write_lines
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -281,7 +282,7 @@ STEPS = st.one_of(
 
 @pytest.mark.slow
 @given(st.lists(STEPS, max_size=14))
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_whatever_passes_at_once_is_let_pass_by_the_full_way_which_then_writes_nothing(
     tmp_path: Path, repo: Path, clock: Clock, steps: list[tuple[Any, ...]]
 ) -> None:

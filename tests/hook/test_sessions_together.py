@@ -167,6 +167,7 @@ def test_an_agent_that_resumes_a_session_keeps_its_name(tree: Path, agents: list
     agent.die()
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("told", [True, False])
 @pytest.mark.parametrize("named", [True, False])
 def test_a_session_that_is_cleared_keeps_its_name(

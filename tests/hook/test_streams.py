@@ -20,6 +20,7 @@ EVENT = {
 }
 
 
+@pytest.mark.some(5)
 @pytest.mark.parametrize(
     "streams",
     [

@@ -41,6 +41,7 @@ def outcome(repo: Path) -> str:
     return done.stdout + done.stderr
 
 
+@pytest.mark.some(1)
 @pytest.mark.slow
 @pytest.mark.both_engines
 def test_it_lands_everything(repo: Path) -> None:
@@ -48,6 +49,7 @@ def test_it_lands_everything(repo: Path) -> None:
     assert len(git(repo, "ls-files", "*.txt").split()) >= 6
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_it_lands_everything_where_the_records_are_on_the_branch_of_a_remote(
     repo: Path, tmp_path: Path

@@ -41,7 +41,7 @@ def test_it_reads_what_queen_wrote_and_queen_reads_what_it_wrote(repo: Path, que
     assert queen("claim", "qb-1", as_="ui").code == 0
     assert queen("reserve", "src/**", "--issue", "qb-1", as_="ui").code == 0
     assert queen("reserve", "renew", "--all", as_="ui").code == 0
-    said = queen("msg", "send", "api", "größer \u2028 “so”", "--new", "--json", as_="ui").json
+    said = queen("msg", "send", "api", "größer \u2028 “so”", "--new", "--json", as_="ui").json[0]
     assert queen("msg", "read", as_="api").code == 0
 
     ledger = repo / ".beads" / "queen_assignments.jsonl"

@@ -88,7 +88,7 @@ def test_what_is_written_is_what_the_schemas_say(repo: Path, queen: Queen) -> No
     run("api", "reserve src/x")
     run("api", "reserve lib/** --read")
     run("api", "reserve check src/x lib/y")
-    sent = run("ui", "msg send api hello --issue qb-1 --ack --importance high")
+    (sent,) = run("ui", "msg send api hello --issue qb-1 --ack --importance high")
     run("ui", "msg send @all noon")
     run("api", f"msg ack {sent['id']}")
     run("api", f"msg reply {sent['id']} fine")

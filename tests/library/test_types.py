@@ -11,10 +11,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from api_page import OF_ITS_OWN, OFFERED
 
 from queenbee import Hive
 
 ROOT = Path(__file__).parents[2]
+
+SERVICES = (
+    "assignments", "droids", "issues", "messages", "nudges", "plans", "queue", "reservations",
+    "worktrees",
+)  # fmt: skip
 
 WRONG: dict[str, Callable[[Hive], object]] = {
     r"send: to must be a str, not list: \['lead'\]": lambda hive: hive.messages.send(["lead"], "x"),  # type: ignore[arg-type]
@@ -50,17 +56,20 @@ def test_what_is_left_out_and_what_is_none_where_it_may_be_is_right(hive: Hive) 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", ["docs/tutorial.md", "docs/api.md", "docs/checks.md"])
-def test_the_examples_of_a_page_pass_strict_typing(page: str, tmp_path: Path) -> None:
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text("utf-8"), re.DOTALL)
-    assert blocks
-    files = [tmp_path / f"example_{number}.py" for number in range(len(blocks))]
-    for file, text in zip(files, blocks, strict=True):
-        file.write_text(text)
-    assert strictly(tmp_path, *files) == ""
-    wrong = tmp_path / "wrong.py"
-    wrong.write_text("from queenbee.errors import Held\nprint(Held('x').hodlers)\n")
-    assert 'no attribute "hodlers"' in strictly(tmp_path, wrong)
+def test_the_examples_of_pages_pass_strict_typing(tmp_path: Path) -> None:
+    files = [tmp_path / "wrong.py"]
+    files[0].write_text("from queenbee.errors import Held\nprint(Held('x').hodlers)\n")
+    for page in ("tutorial", "api", "checks"):
+        text = (ROOT / "docs" / f"{page}.md").read_text("utf-8")
+        blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+        assert blocks
+        for number, block in enumerate(blocks):
+            files.append(tmp_path / f"{page}_{number}.py")
+            files[-1].write_text(block)
+    [found, summary] = strictly(tmp_path, *files).splitlines()
+    assert "wrong.py:2:" in found
+    assert 'no attribute "hodlers"' in found
+    assert summary.startswith("Found 1 error")
 
 
 INFERRED = ("queenbee.tui.", "queenbee.library.async_hive.", "queenbee.AsyncHive")
@@ -93,3 +102,14 @@ def strictly(folder: Path, *files: Path) -> str:
     line += map(str, files)
     done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, timeout=500)
     return done.stdout if done.returncode else done.stderr
+
+
+@pytest.mark.parametrize("name", OFFERED)
+def test_each_attribute_of_an_open_hive_is_offered_or_known_as_ours(name: str, hive: Hive) -> None:
+    """If it fails: begin the name with `_`, or put it into `OFFERED`, which docs/api.md shows."""
+    objects = {type(each).__name__: each for each in (hive, *map(hive.__getattribute__, SERVICES))}
+    found = {each for each in dir(objects[name]) if not each.startswith("_")}
+    offered, ours = ({*table.get(name, "").split()} for table in (OFFERED, OF_ITS_OWN))
+    assert found == offered | ours
+    assert not offered & ours
+    assert not [each for each in offered if not getattr(type(objects[name]), each, "x").__doc__]

@@ -70,7 +70,11 @@ ANSWERS: list[Case] = [
         {"to": "newcomer", "body": "b", "new": True},
         ["msg", "send", "newcomer", "b", "--new"],
     ),
-    ("send", {"reply_to": "LAST", "body": "on it"}, ["msg", "reply", "LAST", "on it"]),
+    (
+        "send",
+        {"reply_to": "LAST", "body": "on it"},
+        ["msg", "send", "reviewer", "on it", "--reply-to", "LAST"],
+    ),
     ("inbox", {}, ["msg", "inbox"]),
     (
         "inbox",
@@ -174,6 +178,7 @@ def twin(quick: QuickQueen, repo: Path, frozen: Clock, tmp_path: Path) -> QuickQ
     return QuickQueen(tmp_path / "twin")
 
 
+@pytest.mark.some(12)
 @pytest.mark.parametrize(
     ("tool", "given", "command"), ANSWERS, ids=[" ".join(each[2]) for each in ANSWERS]
 )
@@ -191,6 +196,7 @@ def test_a_tool_answers_what_its_command_prints(
     assert [each["notices"] for each in texts(answer)[1:]] == ([notices] if notices else [])
 
 
+@pytest.mark.some(8)
 @pytest.mark.parametrize(
     ("tool", "given", "command", "code"), REFUSALS, ids=[" ".join(each[2]) for each in REFUSALS]
 )

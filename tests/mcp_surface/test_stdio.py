@@ -222,7 +222,7 @@ def test_a_line_that_is_no_request_is_answered_or_mended(raw: Raw) -> None:
     raw.send(half + b'{"to":"human","body":"fine \\ud83d"}}}')
     answer = raw.receive()
     assert answer["id"] == 78
-    assert answer["result"]["structuredContent"]["result"]["body"] == "fine \ufffd"
+    assert answer["result"]["structuredContent"]["result"][0]["body"] == "fine \ufffd"
     for uri in ("queen://issues/../../etc", "file:///etc/passwd", "queen://", "queen://issues/"):
         assert raw.ask("resources/read", {"uri": uri})["error"]["data"]["error"]["code"]
     assert not raw.call("status", {})["result"]["isError"]

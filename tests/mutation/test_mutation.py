@@ -161,6 +161,7 @@ class TestAMutant:
         shutil.copytree(here, repository / "tests" / "mutation")
         return Copy(str(repository), str(tmp_path / "copy"))
 
+    @pytest.mark.some(2)
     @pytest.mark.parametrize(
         ("source", "test", "verdict"),
         [

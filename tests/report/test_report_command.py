@@ -133,6 +133,7 @@ def test_worktrees_that_cannot_be_compared_are_told_and_no_failure(quick, tmp_pa
     assert said == "Worktrees were not compared: this is not a git repository."
 
 
+@pytest.mark.some(6)
 @pytest.mark.parametrize("hostile", HOSTILE)
 def test_whatever_others_wrote_the_report_is_made(quick, repo, hostile):
     write_lines(

@@ -168,7 +168,7 @@ def test_the_sender_is_told_whom_it_reaches(quick: QuickQueen) -> None:
     quick("reserve", "a", as_="db-2")
     quick("reserve", "list", as_="api")
     quick("hive", "whoami", "--set", "db")
-    sent = quick("msg", "send", "@all", "hello", "--json", as_="ui").json
+    (sent,) = quick("msg", "send", "@all", "hello", "--json", as_="ui").json
     assert (sent["to"], sent["reaches"]) == ("@all", ["api", "db", "db-2"])
     assert (
         "to api, db, db-2, and to whoever joins" in quick("msg", "send", "@all", "x", as_="ui").out

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from acting import answer
+from extent import examples
 from hives import Clock, QuickQueen, git, records, write_lines
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -402,7 +403,7 @@ class Clones:
                         self.take(number, other)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(STEPS)
 def test_clones_keep_what_each_changed_and_end_alike(
     steps: list[tuple[str, int, int]],

@@ -46,14 +46,14 @@ def test_a_row_whose_id_is_a_part_that_a_list_has_shown_takes_nothing_over(
 
 
 def test_every_message_command_takes_a_part(quick: QuickQueen) -> None:
-    asked = quick("msg", "send", "ui", "Ready?", "--ack", "--json", as_="api").json["id"]
+    asked = quick("msg", "send", "ui", "Ready?", "--ack", "--json", as_="api").json[0]["id"]
     end = asked[-4:]
     assert quick("msg", "reply", end, "yes", "--json", as_="ui").json["reply_to"] == asked
     assert quick("msg", "read", end, "--json", as_="ui").json[0]["id"] == asked
     assert quick("msg", "ack", end, "--json", as_="ui").json[0]["id"] == asked
     assert quick("msg", "thread", end, "--json").json[0]["id"] == asked
     assert len(quick("msg", "inbox", "--after", end, "--json", as_="api").json) == 1
-    answer = quick("msg", "send", "ui", "so", "--reply-to", end, "--json", as_="api").json
+    answer = quick("msg", "send", "ui", "so", "--reply-to", end, "--json", as_="api").json[0]
     assert answer["reply_to"] == asked
     assert [each["line"]["id"] for each in quick("hive", "history", end, "--json").json] == [
         asked
@@ -105,9 +105,9 @@ def tracker(beads: Path, *ids: str) -> None:
 
 def test_commands_about_issues_take_a_part(quick: QuickQueen, beads: Path) -> None:
     tracker(beads, "qb-42", "qb-43")
-    assert quick("claim", "--new", "42", "--json", as_="ui").json["issue_id"] == "qb-42"
+    assert quick("claim", "--new", "42", "--json", as_="ui").json[0]["issue_id"] == "qb-42"
     assert quick("reserve", "a", "--issue", "42", "--json", as_="ui").json[0]["issue_id"] == "qb-42"
-    sent = quick("msg", "send", "api", "x", "--issue", "42", "--json", as_="ui").json
+    sent = quick("msg", "send", "api", "x", "--issue", "42", "--json", as_="ui").json[0]
     assert sent["issue_id"] == "qb-42"
     assert quick("msg", "inbox", "--issue", "42", "--json", as_="api").json == [sent]
     assert quick("show", "42", "--json").json["issue_id"] == "qb-42"
@@ -121,7 +121,7 @@ def test_commands_about_issues_take_a_part(quick: QuickQueen, beads: Path) -> No
 
 def test_where_any_issue_may_be_claimed_a_part_claims_something_new(quick: QuickQueen) -> None:
     quick("claim", "--new", "auth-tokens", as_="ui")
-    assert quick("claim", "--new", "auth", "--json", as_="api").json["issue_id"] == "auth"
+    assert quick("claim", "--new", "auth", "--json", as_="api").json[0]["issue_id"] == "auth"
     assert quick("release", "tokens", "--json", as_="ui").json["issue_id"] == "auth-tokens"
 
 

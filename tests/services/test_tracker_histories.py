@@ -294,6 +294,7 @@ def _ms(text: str) -> int:
     return parse_ms(text)
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("seed", range(12))
 def test_a_history_loses_nothing(tmp_path: Path, seed: int) -> None:
     world = World(tmp_path, seed)

@@ -89,6 +89,7 @@ class TestAnAgentInASandbox:
         assert f"it does not remove {precious}" in said
         assert precious.exists()
 
+    @pytest.mark.thorough
     def test_lands_nothing_from_a_worktree_that_it_made(self, team: Team) -> None:
         text = f"{SANDBOX} queen worktree add helper; cd {team.repo}-helper\n"
         text += f"echo x > evil.txt; git add -A; git commit -qm evil; {SANDBOX} queen land\n"
@@ -112,6 +113,7 @@ class TestAnAgentInASandbox:
         assert "it does not end x-1 without its checks" in said
         assert team.done() == {}
 
+    @pytest.mark.thorough
     def test_in_another_repository_lands_nothing(self, team: Team, other: Path) -> None:
         said = tried(team, f"cd {other}-mine; {SANDBOX} env -i PATH=$PATH queen land -m x --as x\n")
         assert "it lands nothing from" in said
@@ -128,6 +130,7 @@ def test_an_agent_agrees_to_no_exchange_of_records(team: Team, tmp_path: Path) -
     assert unasked.is_allowed(team.hive().layout)
 
 
+@pytest.mark.some(1)
 @has_namespaces
 @pytest.mark.parametrize(
     "how", ["unshare -ru sh -c 'hostname x; exec \"$@\"' sh", "unshare -rTf --boottime 100000"]
@@ -159,6 +162,7 @@ class TestAnAgentInAnotherRepository:
         assert "whom queen start looks after, did not make" in said
         assert Path(f"{other}-mine").exists()
 
+    @pytest.mark.some(1)
     @has_namespaces
     @pytest.mark.parametrize(
         "how", ["unshare -U --map-user=4321", "unshare -r unshare -U --map-user=4321"]
@@ -237,6 +241,7 @@ class TestAPerson:
         )  # fmt: skip
         return Ran(ran.returncode, ran.stdout, ran.stderr)
 
+    @pytest.mark.thorough
     def test_lands_beside_a_team(self, team: Team, mine: Path) -> None:
         assert self.lands(team, mine).code == 0
         assert (team.repo / "good.txt").exists()

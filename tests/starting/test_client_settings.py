@@ -72,6 +72,7 @@ class TestSettingsThatNobodyHasSeen:
         assert f'"command": "{team.bin}/evil.sh"' in shown
         assert (tmp_path / "pwned").exists()
 
+    @pytest.mark.thorough
     def test_are_asked_for_again_when_they_change(self, team: Team, tmp_path: Path) -> None:
         settings(team, ".mcp.json", {"mcpServers": {"x": {"command": "true"}}})
         assert team.queen("config", "trust", "--yes").code == 0
@@ -161,6 +162,7 @@ class TestSettingsThatNeedNoQuestion:
         assert [each["from"] for each in ran.error["commands"]] == [] if ran.code else True
         assert team.start(*START).code == 0
 
+    @pytest.mark.thorough
     def test_are_texts_for_the_model_and_settings_of_other_clients(self, team: Team) -> None:
         settings(team, ".claude/skills/x/SKILL.md", "---\nname: x\ndescription: >\n  y\n---\ntext")
         settings(team, ".claude/state/validation/x.json", "{}, no settings")
@@ -168,6 +170,7 @@ class TestSettingsThatNeedNoQuestion:
         assert team.start(*START).code == 0
         assert [each["from"] for each in team.queen("config", "trust", "--json").error["commands"]]
 
+    @pytest.mark.thorough
     def test_are_those_of_a_machine_whose_owner_wants_no_questions(self, team: Team) -> None:
         settings(team, ".claude/settings.json", hook(team))
         git(team.repo, "config", "queenbee.trust", "all")

@@ -137,6 +137,7 @@ class TestAnAgent:
         assert names(team.bin / "out") == ["ANTHROPIC_API_KEY", "JAVA_HOME"]
         assert "agents do not get CI_JOB_TOKEN, GH_TOKEN, GITLAB_TOKEN, SSH_AUTH_SOCK" in ran.out
 
+    @pytest.mark.thorough
     def test_gets_those_that_the_git_config_of_this_machine_names(self, team: Team) -> None:
         team.issues(1)
         git(team.repo, "config", "queenbee.env", "GH_TOKEN")

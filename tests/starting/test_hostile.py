@@ -53,6 +53,7 @@ class TestARoster:
         assert ended is None
         assert sorted(team.done()) == ["x-1"]
 
+    @pytest.mark.some(1)
     @pytest.mark.parametrize("torn", ["{", "[]", '{"process": 7, "path": [], "only": 3}', "\0"])
     def test_that_is_torn_is_none(self, team: Team, torn: str) -> None:
         team.issues(1)
@@ -64,6 +65,7 @@ class TestARoster:
 
 
 class TestAnAgent:
+    @pytest.mark.some(2)
     @LINUX
     @pytest.mark.parametrize("ignores", ["", 'trap "" TERM; '])
     @pytest.mark.parametrize("how", ["setsid", "env -i setsid setsid", "(env -i setsid setsid"])
@@ -203,6 +205,7 @@ class TestTrouble:
         assert (reason["code"], reason["agent"]) == ("not_begun", "ui")
         assert "repo-ui exists already" in reason["text"]
 
+    @pytest.mark.some(1)
     @pytest.mark.parametrize("name", ["failures", "briefing"])
     def test_is_no_link_in_place_of_a_file_of_the_team(self, team: Team, name: str) -> None:
         team.issues(1)
@@ -245,6 +248,7 @@ class TestTrouble:
 
 
 class TestAPlace:
+    @pytest.mark.some(1)
     @pytest.mark.parametrize("name", ["../ui", "a/b", ".git", "ui\n"])
     def test_is_no_path_out_of_a_name(self, team: Team, name: str) -> None:
         team.issues(1)
@@ -253,6 +257,7 @@ class TestAPlace:
         assert sorted(os.listdir(team.repo.parent)) == before
         assert team.done() == {}
 
+    @pytest.mark.some(1)
     @pytest.mark.parametrize("what", ["worktree", "state"])
     def test_is_no_link(self, team: Team, what: str) -> None:
         team.issues(1)

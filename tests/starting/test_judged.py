@@ -156,6 +156,7 @@ class TestASprintBead:
     def landed(self, sprints: Sprints) -> str:
         return git(sprints.team.repo, "ls-tree", "-r", "--name-only", "main")
 
+    @pytest.mark.thorough
     @pytest.mark.parametrize("first", ["queen release $QUEEN_ISSUE", "true"])
     def test_does_not_land_under_another_issue(self, sprints: Sprints, first: str) -> None:
         develops = f'exec >> "$0.tried" 2>&1; echo evil > evil.txt\n{first}\n'

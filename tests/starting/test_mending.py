@@ -38,7 +38,24 @@ SPOILS = {
 }
 
 
-@pytest.mark.parametrize("spoils", SPOILS.values(), ids=SPOILS)
+TELLING = {
+    "a detached HEAD",
+    "an open rebase",
+    "another branch",
+    "another .git",
+    ".git of the main worktree",
+    "no worktree, no branch",
+    "an empty lock",
+}
+
+
+@pytest.mark.parametrize(
+    "spoils",
+    [
+        pytest.param(text, id=name, marks=() if name in TELLING else pytest.mark.thorough)
+        for name, text in SPOILS.items()
+    ],
+)
 def test_an_agents_bad_day_is_no_other_issues(team: Team, spoils: str) -> None:
     team.issues(2)
     of_one = f'if [ "$QUEEN_ISSUE" = x-1 ]; then\n{spoils}exit 3; fi\n'
@@ -137,6 +154,7 @@ class TestAnotherFolder:
         found = {each.name: each.read_text() for each in precious.iterdir()}
         assert found == {"README.md": "precious\n", "other.txt": "precious\n"}
 
+    @pytest.mark.some(1)
     @pytest.mark.parametrize("status", [0, 1])
     def test_an_agents_worktree_is_brought_home(
         self, team: Team, precious: Path, status: int
@@ -171,6 +189,7 @@ class TestAnotherFolder:
 class TestBeforeAnIssue:
     """What is in the worktree and is not on the main branch lands with no other issue."""
 
+    @pytest.mark.some(1)
     @pytest.mark.parametrize("how", ["typed", "renamed", "reset"])
     def test_what_a_person_left_is_kept_on_a_branch(self, team: Team, how: str) -> None:
         team.issues(1)
@@ -198,6 +217,7 @@ class TestBeforeAnIssue:
             assert git(team.repo, "show", "unfinished/work-ui:mine") == "mine\n"
             assert "on branch unfinished/work-ui" in ran.out
 
+    @pytest.mark.thorough
     def test_commits_of_an_issue_that_was_given_back_are_kept_on_a_branch(self, team: Team) -> None:
         team.issues(2)
         gives_up = "echo half > half; git add -A; git commit -qm half; queen release x-1; exit 0"
@@ -220,6 +240,7 @@ class TestBeforeAnIssue:
         assert team.start("ui", "--agent", team.agent(WORKS)).code == 0
         assert not (team.repo / "later").exists()
 
+    @pytest.mark.some(1)
     @pytest.mark.parametrize("flag", ["true", "git update-index --skip-worktree e/c.txt"])
     def test_what_is_outside_of_a_sparse_checkout_is_kept_on_a_branch(
         self, team: Team, flag: str
@@ -265,6 +286,7 @@ class TestBeforeAnIssue:
         else:
             assert git(team.repo, "show", "unfinished/x-1-ui:a.txt") == "b\n"
 
+    @pytest.mark.thorough
     def test_what_git_ignores_is_kept_where_main_has_a_file_now(self, team: Team) -> None:
         (team.repo / ".gitignore").write_text("*.ign\n")
         team.issues(1)
@@ -325,6 +347,7 @@ class TestABranchThatLeadsElsewhere:
         assert (team.repo / "half").exists()
         assert "add draft.txt" not in git(team.repo, "log", "main", "--format=%s")
 
+    @pytest.mark.thorough
     def test_nothing_gets_to_the_main_branch_without_its_check(self, team: Team) -> None:
         team.set("land.check", "false")
         team.issues(1)

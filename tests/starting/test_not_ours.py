@@ -68,6 +68,7 @@ def test_a_row_that_names_somebodys_branch_takes_over_nothing(
         assert git(precious, "status", "--porcelain") == "?? typed.txt\n"
 
 
+@pytest.mark.thorough
 def test_what_a_person_hands_over_is_worked_on(sprints: Sprints, precious: Path) -> None:
     imported(sprints, branch="precious", worktree_path=str(precious))
     ran = sprints.team.start("--agent", sprints.agent(), "--size", "1", "--adopt", "precious")
@@ -159,6 +160,7 @@ def test_the_end_of_work_commits_records_and_nothing_else(team: Team) -> None:
     assert secret not in git(team.repo, "log", "-p", "main")
 
 
+@pytest.mark.thorough
 def test_the_end_of_work_leaves_a_rebase_alone(team: Team) -> None:
     team.issues(1)
     commit_file(team.repo, "b.txt", "b\n")
@@ -206,6 +208,7 @@ class TestAnAgentOutsideOfItsWorktree:
         assert ran.code == 1, ran
         return (team.bin / "agent.tried").read_text()
 
+    @pytest.mark.some(1)
     @pytest.mark.parametrize("who", ["", "unset QUEEN_DROID\n", "QUEEN_DROID=ann\n"])
     def test_lands_no_work_of_a_person(self, team: Team, precious: Path, who: str) -> None:
         tried = self.tried(team, f"cd {precious}\n{who}queen land -m steal\n")
@@ -213,6 +216,7 @@ class TestAnAgentOutsideOfItsWorktree:
         assert not (team.repo / "draft.txt").exists()
         assert git(precious, "status", "--porcelain") == "?? typed.txt\n"
 
+    @pytest.mark.thorough
     @pytest.mark.linux
     def test_lands_none_without_its_environment_and_its_group(
         self, team: Team, precious: Path

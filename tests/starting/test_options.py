@@ -74,6 +74,7 @@ class TestAnIdFromAnotherClone:
         assert "--check=id > PWNED" in messages(team)
         assert sorted(team.done()) == ["-m"]
 
+    @pytest.mark.some(1)
     @pytest.mark.parametrize("issue_id", ["--abort", "--unchecked", "--json", "--check=false"])
     def test_of_any_option_is_landed_as_an_id(
         self, team: Team, elsewhere: Elsewhere, issue_id: str
@@ -134,6 +135,7 @@ def test_a_window_has_no_token_that_the_server_of_tmux_has(tmp_path: Path) -> No
     assert said_in_windows(tmp_path, words, env) == ["a; none none", "b; none none"]
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize(
     ("title", "said"),
     [

@@ -70,6 +70,7 @@ def people(tmp_path: Path) -> dict[str, Callable[[str], str]]:
     return found
 
 
+@pytest.mark.thorough
 def test_the_page_on_people_can_be_followed_to_the_letter(
     people: dict[str, Callable[[str], str]], tmp_path: Path
 ) -> None:

@@ -60,6 +60,7 @@ class People(threading.Thread):
         self.host.merge(number, "SQUASH")
 
 
+@pytest.mark.thorough
 def test_a_team_proposes_mends_and_ends_when_all_is_landed(team: Team, host: ScriptedHost) -> None:
     issues = team.issues(3)
     note = Path(team.hive().layout.state_dir, "code-host.json")
@@ -78,6 +79,7 @@ def test_a_team_proposes_mends_and_ends_when_all_is_landed(team: Team, host: Scr
     assert {f"{each}.txt" for each in issues} <= {*landed}
 
 
+@pytest.mark.thorough
 def test_until_proposed_a_team_ends_before_anything_is_merged(
     team: Team, host: ScriptedHost
 ) -> None:

@@ -82,6 +82,7 @@ def test_what_has_passed_is_not_tried_again(team: Team) -> None:
     assert len(log.read_text()) == 3
 
 
+@pytest.mark.thorough
 def test_a_check_that_has_failed_is_tried_again(team: Team) -> None:
     broken = team.bin / "broken"
     broken.touch()
@@ -116,6 +117,7 @@ def test_a_hook_that_wants_another_branch_begins_no_team(team: Team) -> None:
     assert "an empty commit on a branch ui is refused: a ticket, please" in said
 
 
+@pytest.mark.thorough
 def test_a_pattern_for_branches_satisfies_it(team: Team) -> None:
     team.set("team.branch", "feat/AB-12-{droid}")
     team.issues(1)
@@ -141,6 +143,7 @@ def test_a_worktree_keeps_its_branch_when_the_pattern_changes(team: Team) -> Non
     assert branches(team) == ["agents/api", "main", "ui"]
 
 
+@pytest.mark.thorough
 def test_a_hook_for_messages_that_lets_merges_pass_is_no_reason(team: Team) -> None:
     team.set("land.message", "chore: {title}")
     team.issues(1)
@@ -166,6 +169,7 @@ def test_it_works_in_a_bare_repository(team: Team, tmp_path: Path) -> None:
     assert git(tmp_path / "bare.git", "show", "main:x-1.txt") == "x-1 by api\n"
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(
     ("name", "text"),
     [
@@ -182,8 +186,7 @@ def test_whatever_hooks_commit_nothing_is_left_of_it(team: Team, name: str, text
     assert branches(team) == ["main", "ui"]
 
 
-@pytest.mark.parametrize("more", [[], ["--no-trial"]])
-@pytest.mark.parametrize("name", ["pre-commit", "post-commit"])
+@pytest.mark.parametrize(("name", "more"), [("pre-commit", []), ("post-commit", ["--no-trial"])])
 def test_what_a_killed_one_left_is_removed(team: Team, name: str, more: list[str]) -> None:
     team.issues(1)
     killing = hook(team, name, "kill -9 $(ps -o ppid= -p $PPID) $PPID")

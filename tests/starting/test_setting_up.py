@@ -85,6 +85,7 @@ def test_if_that_fails_the_agent_ends_and_says_why(team: Team) -> None:
     assert "“grep one uv.lock”: status 1" in why
 
 
+@pytest.mark.thorough
 def test_a_killed_start_goes_on_after_the_set_up(team: Team) -> None:
     commit_file(team.repo, ".gitignore", "begun\ngo\n")
     team.set("worktree.setup", "echo $$ >> begun; test -e ../go || sleep 600")

@@ -83,6 +83,7 @@ class TestAPlan:
         assert git(sprints.team.repo, "status", "--porcelain") == ""
         assert sprints.team.running() == []
 
+    @pytest.mark.thorough
     def test_is_recorded_as_the_document_has_it(self, sprints: Sprints) -> None:
         assert sprints.start(ONE).code == 0
         (row,) = sprints.beads()
@@ -293,6 +294,7 @@ class TestAnAttempt:
         assert ran.code == 0, ran
         assert len(sprints.beads()[0]["metadata"]["dev_agent_executions"]) == 2
 
+    @pytest.mark.thorough
     def test_goes_on_after_a_killed_run(self, sprints: Sprints) -> None:
         team, gate = sprints.team, sprints.team.bin / "gate"
         (team.repo / "plan.md").write_text(ONE)
@@ -331,6 +333,7 @@ esac
 
 
 class TestAClient:
+    @pytest.mark.thorough
     def test_gets_models_and_goes_on_with_the_session_of_its_team(self, sprints: Sprints) -> None:
         team = sprints.team
         team.install_hook()

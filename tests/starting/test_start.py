@@ -61,6 +61,7 @@ class TestATeam:
         assert roster.everybody(team.hive().layout) == []
         assert "5 issues in" in ran.out
 
+    @pytest.mark.thorough
     def test_removes_its_worktrees_at_its_end_where_that_is_set(self, team: Team) -> None:
         team.set("team.prune", "true")
         team.issues(1)
@@ -140,6 +141,7 @@ class TestATeam:
         assert sorted(team.done()) == ["x-2"]
         assert "waits for something that this team does not do" in ran.out
 
+    @pytest.mark.thorough
     def test_runs_the_checks_of_a_ralph_bead(self, team: Team) -> None:
         team.issues(1)
         check = {"name": "good", "command": "grep good x-1.txt || { echo no good; exit 1; }"}
@@ -457,6 +459,7 @@ class TestItsEnd:
         stat = Path("/proc", note.read_text().strip(), "stat")
         assert not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] == "Z"
 
+    @pytest.mark.some(1)
     @pytest.mark.parametrize(
         ("option", "value"), [("--max-issues", "1"), ("--max-minutes", "0.03")]
     )
@@ -492,6 +495,7 @@ class TestAClient:
         assert not any("dangerous" in each for each in words)
         assert "0.25 USD" in ran.out
 
+    @pytest.mark.thorough
     def test_that_lands_several_issues_is_told_with_all_of_them(self, team: Team) -> None:
         team.issues(2)
         second = 'echo 2 > 2.txt; queen land -m "the second" --next\n'
@@ -553,6 +557,7 @@ class TestAClient:
         wanted = 'I look.\nBash: ls\nNone: \n{"a": 1}\n[1]\n{no json\n'
         assert out.startswith(wanted)
 
+    @pytest.mark.thorough
     def test_takes_turns_with_another(self, team: Team) -> None:
         team.issues(1)
         team.program("claude", "exit 1\n")

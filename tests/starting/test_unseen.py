@@ -62,6 +62,7 @@ def test_a_person_who_starts_a_team_is_asked_once_for_everything(
     assert (tmp_path / "seen").exists()
 
 
+@pytest.mark.thorough
 def test_what_a_person_does_not_want_to_run_waits_and_the_rest_goes_on(
     eve: Queen, team: Team, tmp_path: Path
 ) -> None:
@@ -81,6 +82,7 @@ def test_a_check_of_a_clone_stops_a_start_that_nobody_watches(eve: Queen, team: 
     assert [each["kind"] for each in ran.error["commands"]] == ["check"]
 
 
+@pytest.mark.thorough
 def test_a_check_that_was_set_here_is_not_asked_for(team: Team) -> None:
     assert team.queen("issue", "new", "Add a field", "--id", "x-1", as_="lead").code == 0
     assert team.start("--agent", team.agent(WORKS), "--size", "1").code == 0

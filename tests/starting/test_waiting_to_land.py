@@ -179,6 +179,7 @@ class TestAFileInTheMainWorktree:
 
 
 class TestAPerson:
+    @pytest.mark.thorough
     def test_is_waited_for_in_the_worktree_while_others_work(self, team: Team) -> None:
         (team.repo / "Makefile").write_text("check:\n\ttrue\n")
         team.set("land.check", "make check")
@@ -234,6 +235,7 @@ class TestWhatALandingSays:
         assert runs(team, "x-1") == 1
         assert "waits to land" not in out
 
+    @pytest.mark.thorough
     def test_is_followed_in_words(self, team: Team) -> None:
         team.issues(1)
         team.set(

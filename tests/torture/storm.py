@@ -496,7 +496,10 @@ def lines_of(place: str) -> dict[str, tuple[int, dict[str, object]]]:
     """Returns the newest line of each record in a ledger, and its revision."""
     newest: dict[str, tuple[int, dict[str, object]]] = {}
     for kind in KINDS:
-        with open(os.path.join(place, ".beads", f"queen_{kind}.jsonl"), "rb") as file:
+        path = os.path.join(place, ".beads", f"queen_{kind}.jsonl")
+        if not os.path.exists(path):  # In a short storm, nobody may have written any.
+            continue
+        with open(path, "rb") as file:
             for line in file.read().split(b"\n"):
                 try:
                     fields = json.loads(line)

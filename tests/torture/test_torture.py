@@ -61,8 +61,8 @@ class TestTracker:
 class TestKills:
     def test_at_every_step_leave_what_was_acknowledged_whole(self, folder):
         scenes = (
-            kills.AppendSeveral,
             kills.AppendFromAnOpenHive,
+            kills.AppendSeveral,
             kills.TwoLedgers,
             kills.Heal,
             kills.Rotate,
@@ -101,16 +101,18 @@ class TestLandings:
         assert figures["landings"] == LANDINGS
         assert 1 <= figures["steps of the target"] <= LANDINGS  # Those who wait land together.
 
+    @pytest.mark.thorough
     def test_of_several_clones_are_in_one_line_on_their_hub(self, folder):
         figures = hub_landings.at_once(
             folder, clones=2, agents=2, landings=quick_or(4, quick=2), seed=1
         )
         assert 1 <= figures["steps of the target"] <= figures["landings"]
 
+    @pytest.mark.some(1)
     @pytest.mark.parametrize("hub", [False, True], ids=["here", "on a hub"])
     def test_killed_at_a_call_of_git_land_once_and_leave_nothing_half_done(self, folder, hub):
         counts = landings.at_every_step(
-            folder, ways=("before", "after"), every=quick_or(10, quick=20), hub=hub
+            folder, ways=("before", "after"), every=quick_or(10, quick=40), hub=hub
         )
         assert min(counts.values()) >= quick_or(2, quick=1)
 
@@ -118,12 +120,13 @@ class TestLandings:
 @pytest.mark.slow
 class TestRaces:
     def test_grant_nothing_twice_and_refuse_nothing_that_is_free(self, folder):
-        operations = quick_or(1_500, quick=500)
+        operations = quick_or(1_500, quick=250)
         figures = linear.run(folder, operations, processes=4)
         assert figures["operations"] >= operations
         assert figures["refused"] > 0
         assert figures["examples"] == []
 
+    @pytest.mark.thorough
     def test_without_the_lock_are_caught(self, folder):
         assert linear.run(folder, 800, processes=4, broken="lock")["violations"] > 0
 
@@ -212,6 +215,7 @@ class TestConvergence:
 
 @pytest.mark.linux
 class TestFaults:
+    @pytest.mark.thorough
     @pytest.mark.slow
     def test_a_full_disk_leaves_whole_writes_or_none(self, folder):
         assert had(faults.full_disk, folder)["refused"] > 0

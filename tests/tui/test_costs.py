@@ -32,6 +32,7 @@ def window(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Window]:
     assert opened.leave() == 0
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 @pytest.mark.linux
 def test_a_large_hive_takes_little_memory_and_no_processor_while_nothing_happens(

@@ -155,6 +155,7 @@ def test_a_lease_runs_out_on_the_screen_without_anything_being_written(
     drive(team, steps)
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("keys", [("2", "down", "down", "enter"), ("4", "down", "enter")])
 def test_texts_of_others_stay_text(team: Hive, keys: tuple[str, ...]) -> None:
     async def steps(pilot: Pilot[None]) -> None:

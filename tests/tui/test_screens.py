@@ -31,6 +31,7 @@ def compare(name: str, shown: str) -> None:
     assert shown == picture.read_text()
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize(
     ("name", "size", "keys"),
     [
@@ -59,6 +60,7 @@ def test_the_board_looks_as_it_was_accepted(
     drive(team, steps, size)
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("size", [(80, 24), (160, 50)])
 def test_an_issue_opens_with_its_whole_thread(team: Hive, size: tuple[int, int]) -> None:
     async def steps(pilot: Pilot[None]) -> None:
@@ -69,6 +71,7 @@ def test_an_issue_opens_with_its_whole_thread(team: Hive, size: tuple[int, int])
     drive(team, steps, size)
 
 
+@pytest.mark.thorough
 def test_a_window_that_grows_gets_all_lists_and_one_that_shrinks_loses_none_of_the_keys(
     team: Hive,
 ) -> None:

@@ -66,6 +66,7 @@ def test_each_list_gets_the_lines_that_it_needs_and_an_empty_one_no_more(
     assert shares(needed, room) == given
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("theme", ["dark", "light"])
 @pytest.mark.parametrize("number", range(1, 9))
 def test_the_selected_row_can_be_read(team: Hive, number: int, theme: str) -> None:

@@ -35,6 +35,7 @@ def both(queen: Queen, *calls: tuple[str, ...], as_: tuple[str, str], cwd: list[
     return [results[0], results[1]]
 
 
+@pytest.mark.thorough
 def test_a_plan_becomes_work_that_two_droids_finish(
     queen: Queen, repo: Path, beads: Path, tmp_path: Path
 ) -> None:

@@ -91,10 +91,10 @@ def show_one(assignment: Assignment) -> None:
     paragraph(f"{printable(assignment.issue_id)} {verb} {printable(assignment.droid)}{sign}")
 
 
-def _show_claimed(given: Assignment | list[Assignment]) -> None:
+def _show_claimed(given: Sequence[Assignment]) -> None:
     hive = invocation().hive
     mine = [each.issue_id for each in hive.assignments.find(droid=hive.actor)]
-    for each in given if isinstance(given, list) else [given]:
+    for each in given:
         show_one(each)
         issue = hive.issues.get_or_none(each.issue_id) if mine[1:] else None
         if issue is not None:
@@ -122,7 +122,7 @@ def claim(  # noqa: PLR0913 - the options of a command
     wait: int | None,
     confirm: bool,
     local_if_offline: bool,
-) -> Assignment | list[Assignment]:
+) -> list[Assignment]:
     """Claim an issue that can be started and that nobody has
 
     queen next chooses one for you. Of several, it claims those that it can, and says why not the
@@ -141,8 +141,6 @@ def claim(  # noqa: PLR0913 - the options of a command
 
         return granted(hive, ask, wait_s=wait, **terms)[0]  # type: ignore[no-any-return]
 
-    if not issues[1:]:
-        return claimed(issues[0])
     given, refused = [], []
     for each in issues:
         try:

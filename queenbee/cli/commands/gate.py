@@ -255,9 +255,9 @@ def run(hive: Hive, workflow: str, phase: str, again: bool, dry_run: bool) -> An
     return Answer(gate_view(hive, workflow, phase), yes=done.verdict.passed)
 
 
-def _show_status(value: GateView | Sequence[GateView | UnusableGate]) -> None:
-    if not isinstance(value, list):
-        _show_gate(value)  # type: ignore[arg-type]
+def _show_status(value: Sequence[Any]) -> None:
+    if click.get_current_context().params["phase"] is not None:
+        _show_gate(value[0])
         return
     rows = [
         [
@@ -280,13 +280,13 @@ def _show_status(value: GateView | Sequence[GateView | UnusableGate]) -> None:
 @click.option("--phase", "-p", metavar="ID", help="One gate, with all its rules")
 def status(
     hive: Hive, plan_file: str | None, workflow: str | None, phase: str | None
-) -> GateView | list[GateView | UnusableGate]:
+) -> Sequence[GateView | UnusableGate]:
     """Show the gates, or one with its latest results"""
     from queenbee.workflows.gating.gates import gate_view, gate_views  # noqa: PLC0415 - start-up
 
     if phase is not None:
         with _of_plan(plan_file):
-            return gate_view(hive, _named(workflow, plan_file), phase)
+            return [gate_view(hive, _named(workflow, plan_file), phase)]
     if workflow is None and plan_file is None:
         return gate_views(hive)
     return gate_views(hive, _named(workflow, plan_file))

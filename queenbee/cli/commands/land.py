@@ -99,7 +99,7 @@ def _show_landing(value: dict[str, Any]) -> None:
     if value["told"]:
         say(f"told {printable(', '.join(value['told']))} that this changes files that they work on")
     for each in filter(None, (value["completed"], *value["also"])):
-        views.show_loop({"completed": each, "next": None})
+        views.show_completion(each)
 
 
 @command(

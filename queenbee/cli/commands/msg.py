@@ -85,16 +85,21 @@ _FEW = 20
 """More messages than this are counted, not listed."""
 
 
-def _show_sent(sent: Message | Broadcast | Sequence[Message]) -> None:
-    if isinstance(sent, Broadcast):
-        name = printable(short_ids("messages", [sent.message])[sent.message.id])
-        if sent.reaches:
-            names = ", ".join(map(printable, sent.reaches))
-            say(f"sent {name} to {names}, and to whoever joins within 24h")
-        else:
-            say(f"sent {name}: nobody else is here yet; it waits 24h for who joins")
-        return
-    messages = [sent] if isinstance(sent, Message) else sent
+def _show_broadcast(sent: Broadcast) -> None:
+    name = printable(short_ids("messages", [sent.message])[sent.message.id])
+    if sent.reaches:
+        names = ", ".join(map(printable, sent.reaches))
+        say(f"sent {name} to {names}, and to whoever joins within 24h")
+    else:
+        say(f"sent {name}: nobody else is here yet; it waits 24h for who joins")
+
+
+def _show_sent(sent: Sequence[Message | Broadcast]) -> None:
+    messages = [each for each in sent if not isinstance(each, Broadcast)]
+    for each in sent:
+        if isinstance(each, Broadcast):
+            _show_broadcast(each)
+            return
     if len(messages) > _FEW or not messages:
         say(f"sent {len(messages)} messages")
         return
@@ -103,6 +108,10 @@ def _show_sent(sent: Message | Broadcast | Sequence[Message]) -> None:
         here = invocation().hive.droids.has_been_here(message.to)
         absent = "" if here or message.to in ALWAYS_KNOWN else ", who has not been here yet"
         say(f"sent {printable(short[message.id])} to {printable(message.to)}{absent}")
+
+
+def _show_reply(sent: Message) -> None:
+    _show_sent([sent])
 
 
 def _about_what(hive: Hive, issue_id: str | None) -> str | None:
@@ -153,7 +162,7 @@ def send(
     ack: bool,
     ack_within: int | None,
     **headers: Any,
-) -> Message | Broadcast | list[Message]:
+) -> list[Message] | list[Broadcast]:
     """Send a message
 
     TO is one droid or several, `human`, or @all: everyone in the hive, and whoever joins within a
@@ -244,7 +253,7 @@ def read(hive: Hive, ids: tuple[str, ...], limit: int | None) -> list[Message]:
     return hive.messages.mark_read(ids, as_person=not is_of_agent(os.environ))
 
 
-@command(show=_show_sent, example="queen msg reply 5W6X 'On it'", at_once=True)
+@command(show=_show_reply, example="queen msg reply 5W6X 'On it'", at_once=True)
 @click.argument("message_id", metavar="ID")
 @click.argument("body")
 @_importance
@@ -253,7 +262,7 @@ def reply(hive: Hive, message_id: str, body: str, importance: Importance) -> Mes
     return hive.messages.reply(message_id, body_or_stdin(body), importance=importance)
 
 
-@command(show=_show_sent, example="queen answer 5W6X 'Euros'", at_once=True)
+@command(show=_show_reply, example="queen answer 5W6X 'Euros'", at_once=True)
 @click.argument("message_id", metavar="ID")
 @click.argument("body", metavar="TEXT")
 def answer(hive: Hive, message_id: str, body: str) -> Message:

@@ -48,7 +48,7 @@ _unit = click.option(
 
 
 def _show_checked(value: Any) -> None:
-    for each in value if isinstance(value, list) else [value]:
+    for each in value:
         _show_one(each.to_dict())
 
 
@@ -110,9 +110,8 @@ def check(
 ) -> Answer:
     """Check whether plans can become beads
 
-    Exit 0 if they can, 1 with every error and its line if not. - is standard input. With several
-    plans, --json prints a list; if one cannot be read, the others are still checked, and the exit
-    status is the worst.
+    Exit 0 if they can, 1 with every error and its line if not. - is standard input. If one of
+    several plans cannot be read, the others are still checked, and the exit status is the worst.
 
     For each sprint, the last lines say whether it is done or skipped, and by which line, and what
     is in no sprint. A plan with warnings is valid; with --strict, it is not if a line that has the
@@ -134,7 +133,7 @@ def check(
             worst = max(worst, exit_code(error))
             checked.append(CheckedPlan(source, Plan((), ()), [Finding("", error.message)], False))
     yes = all(each.valid for each in checked)
-    return Answer(checked[0] if len(checked) == 1 else checked, yes=yes, no=worst)
+    return Answer(checked, yes=yes, no=worst)
 
 
 def _text(path: str) -> str | None:

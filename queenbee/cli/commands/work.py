@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from queenbee.library.hive import Hive
     from queenbee.library.hives import Glimpse
     from queenbee.services.work import Begin, Member, Nothing, Status
-    from queenbee.workflows.completing import Completion
+    from queenbee.workflows.completing import Completion, Followed
 
 _SHOWN = 8
 _SAME = 3
@@ -309,7 +309,7 @@ def next_(
     return Answer(taken, yes=isinstance(taken, work.Begin) or taken.is_end)
 
 
-def _show_completion(completion: Completion) -> None:
+def show_completion(completion: Completion) -> None:
     if completion.verification is not None:
         from queenbee.cli.commands.verify import show_record  # noqa: PLC0415 - start-up
 
@@ -328,15 +328,19 @@ def _show_completion(completion: Completion) -> None:
         entry(f"unblocked: {printable(issue.id)}  ", printable(shortened(issue.title)))
 
 
-def show_loop(value: dict[str, Any]) -> None:
-    """Shows what became of one issue, and the next one."""
-    _show_completion(value["completed"])
-    if value["next"] is not None:
-        show_next(value["next"])
+def _show_completed(done: Completion | Followed) -> None:
+    from queenbee.workflows.completing import Completion  # noqa: PLC0415 - start-up
+
+    if isinstance(done, Completion):
+        show_completion(done)
+        return
+    show_completion(done.completion)
+    if done.next is not None:
+        show_next(done.next)  # type: ignore[arg-type]
 
 
 @command(
-    show=lambda value: show_loop(value) if isinstance(value, dict) else _show_completion(value),
+    show=_show_completed,
     example="queen complete qb-42 --reason 'merged in 3f2a1bc' --next\n"
     "queen complete gt-login-001 --force --reason 'the test server is down'",
 )
@@ -359,8 +363,10 @@ def complete(
     done = hive.complete(issue_id, reason=reason, unverified=no_verify, on_progress=watcher())
     if not take_next:
         return Answer(done, yes=done.completed)
+    from queenbee.workflows.completing import Followed  # noqa: PLC0415 - start-up
+
     following = hive.following() if done.completed else None
-    return Answer({"completed": done, "next": following}, yes=done.completed)
+    return Answer(Followed(done, following), yes=done.completed)
 
 
 def waiting_for(

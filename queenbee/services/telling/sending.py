@@ -42,8 +42,8 @@ class Broadcast:
 
 def send(
     hive: Services, to: str, body: str, *, issue_id: str | None = None, **headers: Any
-) -> Message | Broadcast | list[Message]:
-    """Sends a message and returns it; a list of its copies if `to` has several names.
+) -> list[Message] | list[Broadcast]:
+    """Sends a message and returns its copies, one for each name in `to`.
 
     `issue_id` may be a part of an id. Other arguments and errors are those of `Messages.send`.
     """
@@ -51,8 +51,8 @@ def send(
         issue_id = hive.issue_id(issue_id)
     sent = hive.messages.send(to, body, issue_id=issue_id, **headers)
     if to == EVERYONE:
-        return Broadcast(sent[0], hive.messages.reach())
-    return sent if "," in to else sent[0]
+        return [Broadcast(sent[0], hive.messages.reach())]
+    return sent
 
 
 def send_batch(hive: Services, text: str) -> list[Message]:

@@ -66,6 +66,7 @@ def test_braces_may_stand_for_hundreds_of_names(one: str, other: str) -> None:
     assert apart == ({one, other} == {"names", "groups"})
 
 
+@pytest.mark.some(24)
 @pytest.mark.parametrize("one", HOSTILE)
 @pytest.mark.parametrize("other", OPPONENTS)
 def test_a_hostile_pair_costs_no_more_than_the_lengths_allow(one: str, other: str) -> None:

@@ -446,6 +446,7 @@ class TestCarryingOver:
         assert ran.json["kinds"]["assignments"] == {"lines": 3, "added": 3}
         assert quick("claim", "--new", "qb-1", as_="api").code == 5
 
+    @pytest.mark.some(2)
     @pytest.mark.parametrize("step", ["verified", "committed", "noted"])
     @pytest.mark.parametrize("kind", ["postgres", "files"])
     def test_interrupted_it_leaves_one_engine_in_use(

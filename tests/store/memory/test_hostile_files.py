@@ -10,6 +10,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
+from extent import examples
 from hives import Queen, QuickQueen
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -215,6 +216,7 @@ COMMANDS = (
 )
 
 
+@pytest.mark.some(12)
 @pytest.mark.parametrize("words", COMMANDS)
 @pytest.mark.parametrize("name", FOREIGN)
 def test_a_database_of_another_program_is_refused_and_left_alone(
@@ -271,6 +273,7 @@ def works_as_if_new(quick: QuickQueen) -> None:
 # What only the memory has.
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize(
     "name", ["lines with another column", "a trigger refuses each line", "no index of lines",
              "no marks", "version -1", "no records"],
@@ -433,7 +436,7 @@ def statements(draw: st.DrawFn) -> str:
     )
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(400), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(changes=st.lists(statements(), min_size=1, max_size=4), is_gone=st.booleans())
 def test_any_change_of_the_file_stops_nothing(
     tmp_path_factory: pytest.TempPathFactory, changes: list[str], is_gone: bool

@@ -446,6 +446,7 @@ class TestFailed:
 STEPS = ["create_document", "_note", "_write_segments", "_closed"]
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize("after", [False, True])
 def test_killed_at_any_step_nothing_is_lost_or_doubled(
