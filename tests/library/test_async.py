@@ -294,6 +294,7 @@ def waits_in_child(root: str) -> tuple[list[Any], str]:
                 return await hive.reservations.reserve(["c"]), refused.code
             raise AssertionError
 
+    signal.alarm(30)  # A child that waits for the parent's watcher waits forever.
     return asyncio.run(main())
 
 
