@@ -429,7 +429,8 @@ class QueenGroup(click.Group):
         similar = [command] if command else self._similar(ctx, typed)
         close = " or ".join(map(repr, similar))
         suggestion = f" Did you mean {close}?" if close else ""
-        error = click.UsageError(f"No such command {typed!r}.{suggestion}", ctx)
+        whole = f"{noun} {typed}".strip()
+        error = click.UsageError(f"No such command {whole!r}.{suggestion}", ctx)
         if similar and not command:
             command = f"{noun} {similar[0]}".strip()
         elif not similar and (command := near_words.instead_of(noun, words)):

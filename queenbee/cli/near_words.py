@@ -14,13 +14,15 @@ if TYPE_CHECKING:
 _MEANT = {
     word: command
     for command, words in {
-        "status": "stat st who ps top agents",
+        "status": "stat st who ps top agents stop",
         "claim": "take grab pick issue-claim issue-take",
         "release": "unclaim unassign give-back issue-release",
         "complete": "done finish issue-complete issue-done",
-        "land": "merge push submit pr",
+        "land": "merge push submit pr commit",
         "next": "issue-next",
         "issue new": "add new create todo task",
+        "issue edit": "update set modify issue-update issue-set issue-modify",
+        "watch": "board dashboard ui",
         "issues": "ls list tasks backlog",
         "show": "view cat issue-show issue-view",
         "reserve": "lock lease",
@@ -35,6 +37,13 @@ _MEANT = {
     for word in words.split()
 }
 """The command that a word means. `issue-take` is `take` after `issue`."""
+
+
+_INSIDE: dict[str, dict[str, tuple[str, ...]]] = {
+    "issue dep": {"add": (), "remove": ("--remove",), "rm": ("--remove",)},
+    "issues": {"list": (), "ls": ()},
+}
+"""Words that others have after these commands, and what stands for them here."""
 
 
 def meant(noun: str, typed: str) -> str | None:
@@ -53,12 +62,16 @@ def beside(command: str, words: Sequence[str]) -> str | None:
     """Returns the command that takes the words which this one does not."""
     if command == "issues" and words[:1] in (["new"], ["edit"], ["close"]):
         return "issue"
+    if words[:1] and words[0] in _INSIDE.get(command, {}):
+        return command
     return {"next": "claim", "issues": "show"}.get(command)
 
 
 def line(context: click.Context, command: str, rest: Iterable[str]) -> str:
     """Returns the corrected line; if that is not all it needs, the command's help."""
     words = [each for each in rest if each != "--json"]
+    if words and (instead := _INSIDE.get(command, {}).get(words[0])) is not None:
+        words = [*words[1:], *instead]
     if not words and _needs_more(context.find_root(), command):
         words = ["--help"]
     return " ".join(["queen", command, *map(shell_word, words)])

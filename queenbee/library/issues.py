@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from queenbee._typed import typed
+from queenbee.core.names import several
 from queenbee.services.issues import Issues
 
 TYPE_CHECKING = False  # Spares the 9 ms that typing takes.
@@ -63,9 +64,9 @@ class TrackedIssues(Issues):
             issue_type=issue_type,
             priority=priority,
             acceptance=acceptance,
-            labels=labels,
+            labels=several(labels),
             estimate=estimate,
-            depends_on=depends_on,
+            depends_on=several(depends_on),
             parent=parent,
             prefix=prefix,
             issue_id=issue_id,
@@ -105,8 +106,8 @@ class TrackedIssues(Issues):
             status=status,
             assignee=assignee,
             defer_until=defer_until,
-            add_labels=add_labels,
-            remove_labels=remove_labels,
+            add_labels=several(add_labels),
+            remove_labels=several(remove_labels),
         )
 
     @typed

@@ -180,6 +180,12 @@ def client_of(command: str, env: Mapping[str, str]) -> Client:
             ),
         )
     if known is None:
+        program = command.split(" ")[0]
+        if os.path.isabs(program) and not os.access(program, os.X_OK):
+            raise InvalidInput(
+                f"{program} is no program that can be run",
+                hint=f"{suggested('chmod +x', program)}, or name another program",
+            )
         return Client(command, (), (), (), (), loops=False)
     if shutil.which(known.headless[0], path=env.get("PATH")) is None:
         raise MissingPackage(

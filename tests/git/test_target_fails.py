@@ -79,6 +79,25 @@ def test_is_said_and_blames_no_branch(red: Red) -> None:
     assert pace is None  # Nobody is suspected, and nobody has failed.
 
 
+def test_names_what_git_ignores_in_the_main_worktree_and_the_command_that_copies_it(
+    red: Red,
+) -> None:
+    (red.repo / ".git" / "info").mkdir(exist_ok=True)
+    (red.repo / ".git" / "info" / "exclude").write_text(".env\n")
+    (red.repo / ".env").write_text("KEY=1\n")
+    red.set_check("test -e .env")
+    git(red.repo, "commit", "-qam", "a check")
+    red.tree("ui")
+    done = red.land("ui")
+    assert (done.code, done.error["code"]) == (3, "target_fails"), done
+    way = "queen config set --add worktree.copy /.env && queen worktree setup"
+    assert f"and not .env; if the check needs it: {way}" in done.error["message"]
+    assert done.error["hint"].startswith("if it is for nothing that is lacking, mend main")
+    assert red.quick("config", "set", "--add", "worktree.copy", "/.env").code == 0
+    git(red.repo, "commit", "-qam", "copy")
+    assert red.land("ui").code == 0
+
+
 def test_is_checked_once_for_all_and_everybody_is_told_once(red: Red) -> None:
     red.breaks()
     for name in ("ui", "api", "docs"):

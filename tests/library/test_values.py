@@ -103,3 +103,12 @@ def test_records_come_back_from_a_pool_of_processes(
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         (lease,) = pool.submit(find, repo).result(timeout=60)
     assert lease.pattern == "src/**"
+
+
+def test_one_text_is_one_name_and_not_its_letters(hive: Hive) -> None:
+    first = hive.issues.new("one")
+    second = hive.issues.new("two", depends_on=first, labels="api")
+    found = hive.issues.get(second)
+    assert ([key for key, _ in found.dependencies], found.to_dict()["labels"]) == ([first], ["api"])
+    hive.issues.edit(second, add_labels="ui")
+    assert hive.issues.get(second).to_dict()["labels"] == ["api", "ui"]

@@ -38,24 +38,7 @@ SPOILS = {
 }
 
 
-TELLING = {
-    "a detached HEAD",
-    "an open rebase",
-    "another branch",
-    "another .git",
-    ".git of the main worktree",
-    "no worktree, no branch",
-    "an empty lock",
-}
-
-
-@pytest.mark.parametrize(
-    "spoils",
-    [
-        pytest.param(text, id=name, marks=() if name in TELLING else pytest.mark.thorough)
-        for name, text in SPOILS.items()
-    ],
-)
+@pytest.mark.parametrize("spoils", SPOILS.values(), ids=SPOILS)
 def test_an_agents_bad_day_is_no_other_issues(team: Team, spoils: str) -> None:
     team.issues(2)
     of_one = f'if [ "$QUEEN_ISSUE" = x-1 ]; then\n{spoils}exit 3; fi\n'

@@ -654,6 +654,8 @@ class TestAClient:
         assert ran.code == 8
         assert "opencode is not on the PATH" in ran.err
         assert team.start("ui", "--agent", "cloude").code == 2
+        refused = team.start("ui", "--agent", str(team.bin / "nothere.sh"))
+        assert (refused.code, "is no program that can be run" in refused.err) == (2, True)
 
     def test_that_forgets_its_work_goes_on_with_its_session(self, team: Team) -> None:
         team.issues(1)

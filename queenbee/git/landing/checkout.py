@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from queenbee.checks.noted_process import end_left
 from queenbee.core.command_lines import no_dash
-from queenbee.core.text import named, shell_word
+from queenbee.core.text import named, shell_word, suggested
 from queenbee.errors import Busy, QueenError, Unreadable
 from queenbee.git.landing.commands import Commands, git
 from queenbee.git.landing.judged.nested import registered
@@ -290,13 +290,13 @@ class Checkout(Place):
         return LeftByCheck(files, self._kept_as(_LEFT))
 
     def lacking(self) -> list[str]:
-        """Returns some of what the worktree that lands has at its top, and this one has not,
-        because git ignores it.
+        """Returns some of what the worktree that lands, or the main one, has at its top, and this
+        one has not, because git ignores it.
         """
-        try:
-            there = ignored_in(self._own.tree)
-        except QueenError:
-            return []
+        there = dict[str, None]()
+        for tree in filter(None, (self._own.tree, self._own.main_tree)):
+            with suppress(QueenError):
+                there |= dict.fromkeys(ignored_in(tree))
         at_top = (each for each in there if "/" not in each.rstrip("/"))
         return [
             each
@@ -311,7 +311,8 @@ class Checkout(Place):
         if not files:
             return ""
         where = f"it ran in {self.tree}, which has what git has"
-        more = "[worktree] copy or setup in queen.toml brings them there: queen worktree setup"
+        copy = suggested("queen config set --add worktree.copy", *(f"/{each}" for each in files))
+        more = f"if the check needs it: {copy} && queen worktree setup"
         return f"{where}, and not {named(files, len(files))}; {more}"
 
     def _forget_compiled(self, changed: Iterable[str]) -> None:

@@ -83,9 +83,11 @@ def _turns(hive: Services, step: Step) -> dict[str, _Turn]:
 def _refuse_later(hive: Services, issue_id: str, turn: _Turn) -> None:
     """Raises `Conflict` if the issue went on after the step."""
     if turn.landed is not None:
+        commit = turn.landed[:10]  # Of a merge, git has to be told which side stays.
         raise Conflict(
-            f"{issue_id} has landed, as {turn.landed[:10]}",
-            hint=f"git revert {turn.landed[:10]}; {suggested('queen issue reopen', issue_id)}",
+            f"{issue_id} has landed, as {commit}",
+            hint=f"git revert -m 1 {commit} || git revert {commit}; "
+            + suggested("queen issue reopen", issue_id),
             issue_id=issue_id,
         )
     current, show = hive.assignments.active(issue_id), suggested("queen show", issue_id)

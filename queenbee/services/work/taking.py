@@ -57,6 +57,11 @@ class _Answer:
         self.waited_for: dict[str, str] = {}
         """The issues of others for which it had to wait, with their holders."""
 
+    @property
+    def is_end(self) -> bool:
+        """Whether the actor has no more to do."""
+        return False
+
     def take_mail(self, hive: Services) -> None:
         """Reads the actor's mail, and marks it as read: the last step, so that it is not lost
         with an answer that is refused.
