@@ -11,8 +11,9 @@ import os
 from typing import TYPE_CHECKING
 
 from queenbee.core.command_lines import no_dash
-from queenbee.errors import ExternalFailure, InvalidInput
+from queenbee.errors import ExternalFailure, InvalidInput, Unreadable
 from queenbee.git.run import git, line
+from queenbee.store import safe_open
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -29,7 +30,10 @@ def staged(cwd: str) -> list[str]:
     """Returns what the next commit changes: the index against `HEAD`, and in a merge against
     each of the merged commits too.
     """
-    heads = merge_heads(cwd)  # First, since `diff` does not say that git refuses a repository.
+    own = line("rev-parse", "--absolute-git-dir", cwd=cwd)
+    heads = (
+        merge_heads(own) if own else []
+    )  # First, since `diff` does not say that git refuses a repository.
     paths = _names(git("diff", "--cached", *_EVERYTHING, cwd=cwd))
     for parent in heads:
         paths &= _names(git("diff", "--cached", *_EVERYTHING, no_dash(parent), "--", cwd=cwd))
@@ -101,13 +105,11 @@ def _commit(cwd: str, identifier: str) -> str | None:
     return line("rev-parse", "--quiet", "--verify", no_dash(f"{identifier}^{{commit}}"), cwd=cwd)
 
 
-def merge_heads(cwd: str) -> list[str]:
+def merge_heads(git_dir: str) -> list[str]:
     """Returns the commits that a merge that is not finished brings in."""
-    path = line("rev-parse", "--git-path", "MERGE_HEAD", cwd=cwd)
     try:
-        with open(os.path.join(cwd, path or "MERGE_HEAD"), encoding="ascii") as file:
-            return file.read().split()
-    except (OSError, UnicodeDecodeError):
+        return safe_open.read(os.path.join(git_dir, "MERGE_HEAD"), 64 * 1024).decode().split()
+    except (OSError, Unreadable, UnicodeDecodeError):
         return []
 
 

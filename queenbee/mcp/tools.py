@@ -27,6 +27,7 @@ from queenbee.services.telling import sending
 from queenbee.services.waiting.attempts import Progress as Waiting
 from queenbee.services.waiting.pauses import finish
 from queenbee.store.droids import agent_processes
+from queenbee.workflows.completing import Followed
 
 WAIT_S = 50
 """How long `wait` waits by default. Several clients give a tool a minute."""
@@ -137,8 +138,6 @@ def _complete(call: Call) -> object:
     )
     if not given["next"]:
         return done
-    from queenbee.workflows.completing import Followed  # noqa: PLC0415 - start-up
-
     following = call.hive.following() if done.completed else None
     return Followed(done, following)
 

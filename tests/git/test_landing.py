@@ -522,6 +522,28 @@ def test_a_landing_that_merges_takes_at_most_29_git_processes(
     assert 0 < log.read_text().count("x") <= 29  # One of them asks which files the check passed on.
 
 
+def test_a_landing_that_commits_and_completes_takes_at_most_66_git_processes(
+    quick: QuickQueen, repo: Path, worktree: Worktree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the commit of the work, the landing of its records, and that of those which follow."""
+    quick("init")
+    for number in (1, 2):
+        quick("issue", "new", f"Issue {number}", "--id", f"q-{number}")
+    git(repo, "add", ".beads")
+    git(repo, "commit", "-qm", "a hive")
+    tree = worktree("one")
+    monkeypatch.setenv("QUEEN_LAND_ATTACHED", "1")
+    for number in (1, 2):
+        quick("claim", f"q-{number}", as_="one", cwd=tree)
+        (tree / f"{number}.txt").write_text("x\n")
+        log = counted_git(repo, monkeypatch) if number == 2 else None
+        done = quick("land", "--check", "true", "-m", f"Add {number}", as_="one", cwd=tree)
+        assert (done.code, f"q-{number} was completed" in done.out) == (0, True), done
+    assert log is not None
+    assert git(repo, "status", "--porcelain", "--untracked-files=no") == ""
+    assert 0 < log.read_text().count("x") <= 66
+
+
 def test_a_landing_beside_many_worktrees_asks_git_hardly_more(
     quick: QuickQueen, repo: Path, worktree: Worktree, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -291,6 +291,17 @@ def test_what_a_hook_says_of_the_records_is_told(
     assert "the records are not committed: no ticket" in done.out + done.err, done
 
 
+def test_a_hook_in_a_folder_of_the_settings_is_asked_about_the_records(
+    quick: QuickQueen, tracked: Path, tree: Path, tmp_path: Path
+) -> None:
+    add_hook(tracked, "commit-msg", '[ "$(git branch --show-current)" != main ] || exit 3\n')
+    (tracked / ".git" / "hooks").rename(tmp_path / "hooks")
+    git(tracked, "config", "core.hooksPath", str(tmp_path / "hooks"))
+    quick("claim", "q-1", as_="ui", cwd=tree)
+    done = quick("land", as_="ui", cwd=tree)
+    assert "the records are not committed: status 3" in done.out + done.err, done
+
+
 @pytest.mark.parametrize("has_command", [True, False])
 def test_a_hook_is_run_by_any_git(repo: Path, has_command: bool) -> None:
     add_hook(repo, "commit-msg", 'echo "$# $2" >> "$1"; [ "$2" != no ] || exit 3\n')

@@ -29,7 +29,6 @@ ELSEWHERE = {
     ("documents/ralph/ralph_bead.py", "open"): "reads a schema of this package",
     ("documents/sprints/sprint_bead.py", "open"): "reads a schema of this package",
     ("hook/permits.py", "open"): "reads in the git directory and the state directory",
-    ("git/changes.py", "open"): "reads MERGE_HEAD, in the git directory",
     ("git/collisions/cache.py", "os.mkdir"): "in a temporary folder",
     ("git/collisions/cache.py", "shutil.rmtree"): "follows no links",
     ("git/collisions/pairs.py", "open"): "copies attributes into a temporary folder",

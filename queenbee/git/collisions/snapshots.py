@@ -14,11 +14,11 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from queenbee.core.text import some
-from queenbee.errors import ExternalFailure, Unreadable
+from queenbee.errors import ExternalFailure
+from queenbee.git.changes import merge_heads
 from queenbee.git.collisions.cache import LIMIT_S
 from queenbee.git.run import TooSlow
 from queenbee.git.unmerged import ADDED, STATUS, Status
-from queenbee.store import safe_open
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -65,7 +65,7 @@ def _take(side: Side, place: Worktree, cache: Cache) -> None:
     # The hive's records merge by themselves.
     changed = {path: how for path, how in status.changed.items() if ".beads" not in path.split("/")}
     modes = _modes(side, place.path, changed)
-    parents = [status.head, *_merge_heads(place.git_dir)]
+    parents = [status.head, *merge_heads(place.git_dir)]
     side.uncommitted = len(modes)
     if modes or len(parents) > 1:
         committed = [path for path in modes if changed[path] != ADDED]
@@ -128,11 +128,3 @@ def _commit(
 
 def _is_file(mode: int) -> bool:
     return stat.S_ISREG(mode) or stat.S_ISLNK(mode)
-
-
-def _merge_heads(git_dir: str) -> list[str]:
-    """Returns what is being merged and waits only to be committed."""
-    try:
-        return safe_open.read(os.path.join(git_dir, "MERGE_HEAD"), 64 * 1024).decode().split()
-    except (OSError, Unreadable, UnicodeDecodeError):
-        return []

@@ -23,7 +23,7 @@ from queenbee.documents.sprints.sprint_bead import is_sprint_bead
 from queenbee.errors import Conflict, QueenError
 from queenbee.git.objects import Objects
 from queenbee.git.ownership import bead_branches
-from queenbee.git.run import git, line, names_in
+from queenbee.git.run import git, names_in
 from queenbee.store.codec import Unusable, decode
 from queenbee.store.git_files.worktrees import target_ref
 from queenbee.store.git_trees import git_tree
@@ -76,14 +76,16 @@ def _on_main(hive: Hive, issue_id: str) -> BeadFile | None:
     if here is None or target is None:
         return None
     top = here.main_tree or here.tree
-    commit = line("rev-parse", "--verify", "--quiet", no_dash(target), cwd=top, repository={})
-    if commit is None:  # Nothing is committed yet.
-        return None
     inside = [os.path.relpath(each, top) for each in (*bead_dirs(layout), layout.issues_path)]
     folders = [each for each in inside if not each.startswith(os.pardir)]
     with Objects(top) as objects:
+        tip = objects.read(f"{target}^{{commit}}")
+        if tip is None:  # Nothing is committed yet.
+            return None
+        commit = tip[0]
         rows = objects.read(f"{commit}:{folders.pop()}") if len(folders) == len(inside) else None
-        found = [*_in_files(objects, top, commit, folders, issue_id)]
+        there = [each for each in folders if objects.read(f"{commit}:{each}") is not None]
+        found = [*_in_files(objects, top, commit, there, issue_id)]
     return next(iter([*found, *_in_rows(layout.issues_path, rows, issue_id)]), None)
 
 

@@ -24,9 +24,15 @@ from queenbee.core.kinds import KINDS
 from queenbee.core.text import mentioned, without_escapes
 from queenbee.documents.folders import bead_notes
 from queenbee.errors import ExternalFailure, Unreadable
-from queenbee.git.contents.running_hooks import HOOK_BY_ALIAS, HOOK_BY_GIT, runs_hooks
+from queenbee.git.contents.running_hooks import (
+    HOOK_BY_ALIAS,
+    HOOK_BY_GIT,
+    hooks_there,
+    runs_hooks,
+)
 from queenbee.git.contents.signing import signs
 from queenbee.git.index_lock import IndexLock
+from queenbee.git.objects import Objects
 from queenbee.git.run import git, line, user_git
 from queenbee.git.unfinished import OPEN, open_operations
 from queenbee.services.writing.secrets import LooksLikeSecret, refuse_secrets
@@ -44,6 +50,7 @@ if TYPE_CHECKING:
 _LEDGER = re.compile(r"\.beads/(?:archive/)?queen_([a-z]+)(?:\.\d+)?\.jsonl")
 _TRACKER = ".beads/issues.jsonl"
 _BEAD = re.compile(r"\.beads/(?:active|completed)/[^/]+\.json")
+_HOOKS = ("pre-commit", "prepare-commit-msg", "commit-msg")
 _MOST_SAID = 1_000
 _STAGES = (
     "a hook of git staged other files for the commit of the records: they are not in it (look for "
@@ -98,16 +105,17 @@ class Records(NamedTuple):
     def _commit(self, root: str, message: str, index: str, own: str) -> str:
         asked = {"GIT_INDEX_FILE": own}
         ask = partial(line, cwd=root, repository=asked)
-        before = ask("rev-parse", "HEAD") or ""
+        heads = git("rev-parse", "HEAD", "HEAD^{tree}", cwd=root, repository=asked)
+        before, tree = heads.decode().split()
         git("read-tree", no_dash(before), cwd=root, repository=asked)
         self.put_in(root, asked)
         files = ask("write-tree") or ""
-        if files == ask("rev-parse", no_dash(f"{before}^{{tree}}")):
+        if files == tree:
             return ""
         made = _Commit(root, asked, f"{own}.message")
         if not made.obeys(message):
             return made.said
-        if ask("write-tree") != files:
+        if made.hooks and ask("write-tree") != files:
             self.left_out.append(_STAGES)
         if not made.make(files, before):
             return made.said
@@ -129,6 +137,8 @@ class _Commit:
         self._asked = asked
         self._message = message
         """The path of its message."""
+        self.hooks: set[str] = hooks_there(root, _HOOKS)
+        """Those that git may have something to run for."""
         self.said = ""
         """What git said that failed, or a hook that refuses it."""
 
@@ -136,11 +146,15 @@ class _Commit:
         """Returns whether the hooks agree to it, with what they make of a message."""
         with open(self._message, "w", encoding="utf-8", errors="surrogateescape") as file:
             file.write(f"{message}\n")
-        run = HOOK_BY_GIT if runs_hooks() else HOOK_BY_ALIAS
+        there = self.hooks
+        run = HOOK_BY_GIT if not there or runs_hooks() else HOOK_BY_ALIAS
         agreed = (
-            self._does(*run, "pre-commit", "--")
-            and self._does(*run, "prepare-commit-msg", "--", self._message, "message")
-            and self._does(*run, "commit-msg", "--", self._message)
+            ("pre-commit" not in there or self._does(*run, "pre-commit", "--"))
+            and (
+                "prepare-commit-msg" not in there
+                or self._does(*run, "prepare-commit-msg", "--", self._message, "message")
+            )
+            and ("commit-msg" not in there or self._does(*run, "commit-msg", "--", self._message))
         )
         if not agreed:
             return False
@@ -183,21 +197,29 @@ def records_of(layout: Layout, root: str, commit: str, paths: Iterable[str]) -> 
     blobs; `commit` has what was committed before. Raises `ExternalFailure`.
     """
     blobs: dict[str, str | None] = {}
-    left_out = []
+    fit: list[str] = []
+    left_out: list[str] = []
     noted = recall(bead_notes(layout))
     written = noted if isinstance(noted, dict) else {}
-    for path in paths:
-        data = _content(os.path.join(root, path))
-        if is_bead(path):
-            # A draft of somebody's is nothing to tell of.
-            if written.get(path.removeprefix(".beads/")) == digest(data):
-                blobs[path] = _blob(root, data) if data is not None else None
-        elif data is not None:
-            fault = _fault(path, data, _committed(root, commit, path))
-            if fault:
-                left_out.append(f"{mentioned(path)} is not committed: {fault}")
-            else:
-                blobs[path] = _blob(root, data)
+    with Objects(root) as objects, tempfile.TemporaryDirectory() as folder:
+        for path in paths:
+            data = _content(os.path.join(root, path))
+            if is_bead(path):
+                # A draft of somebody's is nothing to tell of.
+                if written.get(path.removeprefix(".beads/")) != digest(data):
+                    continue
+                blobs[path] = None
+            elif data is not None:
+                before = objects.read(f"{commit}:{path}")
+                fault = _fault(path, data, before[2] if before is not None else b"")
+                if fault:
+                    left_out.append(f"{mentioned(path)} is not committed: {fault}")
+                    continue
+            if data is not None:
+                # The bytes that were looked at, whatever the file has by now.
+                safe_open.write(os.path.join(folder, str(len(fit))), data, os.O_CREAT | os.O_EXCL)
+                fit.append(path)
+        blobs.update(zip(fit, _blobs(root, folder, len(fit)), strict=True))
     return Records(blobs, left_out)
 
 
@@ -268,13 +290,10 @@ def _content(path: str) -> bytes | None:
         return None
 
 
-def _committed(root: str, commit: str, path: str) -> bytes:
-    try:
-        return git("cat-file", "blob", no_dash(f"{commit}:{path}"), cwd=root, repository={})
-    except ExternalFailure:
-        return b""
-
-
-def _blob(root: str, data: bytes) -> str:
-    how = ("hash-object", "-w", "--no-filters", "--stdin")
-    return git(*how, cwd=root, stdin=data, repository={}).decode().strip()
+def _blobs(root: str, folder: str, count: int) -> list[str]:
+    """Writes the files of a folder, named by numbers, to git as blobs; returns their ids."""
+    if not count:
+        return []
+    paths = "".join(f"{os.path.join(folder, str(number))}\n" for number in range(count))
+    how = ("hash-object", "-w", "--no-filters", "--stdin-paths")
+    return git(*how, cwd=root, stdin=os.fsencode(paths), repository={}).decode().split()

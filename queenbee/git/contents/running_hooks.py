@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import os
 from functools import cache
+from typing import TYPE_CHECKING
 
-from queenbee.git.run import git
+from queenbee.git.run import git, user_git
+from queenbee.store.git_trees import git_tree
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 HOOK_ALIAS = (
     'alias.queen-hook=!f() { hook=$(git rev-parse --git-path "hooks/$1"); shift 2; '
@@ -21,3 +26,15 @@ HOOK_BY_GIT = ("hook", "run", "--ignore-missing")
 def runs_hooks() -> bool:
     """Returns whether this git has a command that runs a hook."""
     return b"hook" in git("--list-cmds=builtins", cwd=os.sep, repository={}).split()
+
+
+def hooks_there(root: str, names: Iterable[str]) -> set[str]:
+    """Returns those of some hooks that git may find: all of them, if a setting says where to look
+    or what to run.
+    """
+    here = git_tree(root)
+    asked = ("config", "--get-regexp", r"^(core\.hookspath|hook\.)")
+    if here is None or user_git(*asked, cwd=root)[0] != 1:  # 1: there is no such setting.
+        return {*names}
+    folder = os.path.join(here.common_dir, "hooks")
+    return {each for each in names if os.path.lexists(os.path.join(folder, each))}

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 from queenbee.core.command_lines import no_dash
 from queenbee.core.text import named, one_line, suggested, without_escapes
-from queenbee.errors import QueenError
+from queenbee.errors import QueenError, Unreadable
 from queenbee.git.changes import merge_heads
 from queenbee.git.contents.signing import SigningWait, signs
 from queenbee.git.contents.unfit_blobs import MOST_BYTES, changes, unfit
-from queenbee.git.landing.commands import ACTION, differing, git, line
+from queenbee.git.landing.commands import ACTION, differing, git
 from queenbee.git.landing.judged.nested import lost, unregistered
 from queenbee.git.landing.refusals import CommitRefused, NotLanded, ignoring, why_refused
 from queenbee.git.run import as_the_user, names_in, user_git
@@ -166,20 +166,15 @@ class _Commit:
                 self._make(tell)
             except CommitRefused as again:
                 raise again.after(by_hook) from error
-        if (
-            line("rev-parse", "HEAD^{tree}", cwd=self._tree) != self._files
-        ):  # A hook has changed it.
+        said = git("log", "-1", "--format=%T%n%B", "HEAD", cwd=self._tree)
+        files, _, message = said.decode(errors="replace").partition("\n")
+        if files != self._files:  # A hook has changed it.
             try:
                 self._look("HEAD")
             except NotLanded:
                 take_back(self._tree, self._sides)
                 raise
-        if not self._allow_secrets:
-            self._refuse_secret_message()
-
-    def _refuse_secret_message(self) -> None:
-        said = git("log", "-1", "--format=%B", "HEAD", cwd=self._tree).decode(errors="replace")
-        if refusal := secret_message(said):
+        if not self._allow_secrets and (refusal := secret_message(message)):
             take_back(self._tree, self._sides)
             raise refusal
 
@@ -210,8 +205,7 @@ class _Index:
     """What is staged in a worktree, as it was before a commit."""
 
     def __init__(self, tree: str) -> None:
-        path = git("rev-parse", "--git-path", "index", cwd=tree)
-        self._path = os.path.join(tree, os.fsdecode(path.rstrip(b"\n")))
+        self._path = os.path.join(_git_dir(tree), "index")
         self._bytes = safe_open.read(self._path) if safe_open.is_there(self._path) else None
 
     def put_back(self) -> None:
@@ -238,20 +232,19 @@ def _sides(tree: str) -> list[str]:
     """Returns the commits whose lines are no new ones: this one, and what a merge or a rebase that
     is not finished brings in.
     """
-    head = git("rev-parse", "--verify", "HEAD", cwd=tree).decode().strip()
-    rebased = line("rev-parse", "--verify", "--quiet", "REBASE_HEAD", cwd=tree)
-    return [head, *merge_heads(tree), *([rebased] if rebased else [])]
+    there = git("rev-parse", "--revs-only", "HEAD", "REBASE_HEAD", cwd=tree)
+    head, *rebased = (there or git("rev-parse", "--verify", "HEAD", cwd=tree)).decode().split()
+    return [head, *merge_heads(_git_dir(tree)), *rebased]
 
 
 def _stored(tree: str, paths: Sequence[str]) -> tuple[str, bytes]:
     """Stores what these files are now in a tree object, without touching the index; returns its
     name, and what git said. `git add` would run programs of a submodule's own settings.
     """
-    path = git("rev-parse", "--git-path", "index", cwd=tree)
     with tempfile.TemporaryDirectory() as folder:
         index = {"GIT_INDEX_FILE": os.path.join(folder, "index")}
         try:  # With its time, by which git knows which files it need not read.
-            shutil.copy2(os.path.join(tree, os.fsdecode(path.rstrip(b"\n"))), *index.values())
+            shutil.copy2(os.path.join(_git_dir(tree), "index"), *index.values())
         except FileNotFoundError:
             git("read-tree", "HEAD", cwd=tree, repository=index)
         how = ("update-index", "--add", "--remove", "--replace", "-z", "--stdin")
@@ -278,10 +271,17 @@ def take_back(tree: str, sides: Sequence[str]) -> None:
     """Takes the commit back that was just made, and leaves the files and the index."""
     head, *merged = sides
     as_the_user("update-ref", "-m", ACTION, "HEAD", no_dash(head), cwd=tree)
-    path = git("rev-parse", "--git-path", "MERGE_HEAD", cwd=tree)
     if merged:
         said = "".join(f"{each}\n" for each in merged).encode()
-        safe_open.write(os.path.join(tree, os.fsdecode(path.rstrip(b"\n"))), said)
+        safe_open.write(os.path.join(_git_dir(tree), "MERGE_HEAD"), said)
+
+
+def _git_dir(tree: str) -> str:
+    """Returns a worktree's own git directory. Raises `Unreadable` outside git."""
+    here = git_tree(tree)
+    if here is None:
+        raise Unreadable(f"{tree} is no working tree of git", path=tree)
+    return here.git_dir
 
 
 def _refuse_unfit(

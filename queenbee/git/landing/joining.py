@@ -152,7 +152,7 @@ class Joining:
         if place.is_rebasing:
             self._go_on_rebasing(self._commands("rebase", "--continue", cwd=place.tree))
             return
-        sides = [place.head(), *merge_heads(place.tree)]
+        sides = [place.head(), *merge_heads(place.git_dir)]
         path = os.path.join(place.git_dir, "MERGE_MSG")
         message = safe_open.read(path) if safe_open.is_there(path) else b""
         done = self._commit_merge()

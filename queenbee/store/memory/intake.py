@@ -295,12 +295,16 @@ class Intake:
         chunk = read_after(self.tracked.path, START)
         if listing != moved.archive or chunk.lines + chunk.rest != moved.left:
             return False
-        where = "kind = ? AND loose = 0 AND archived = 0 AND {} IN ({})"
-        ways = [
-            (where.format(column, marks), (self.kind, *some))
-            for marks, some in batches([*heads_of(self._database, self.kind, moved.ids).values()])
-            for column in ("seq", "first")
-        ]
+        where = "kind = ? AND loose = 0 AND archived = 0"
+        ways: list[tuple[str, tuple[object, ...]]] = [(where, (self.kind,))]
+        # Where most lines were moved, one look at all of them takes the place of thousands.
+        if moved.left or 2 * moved.lines < self.folding.last_line:
+            heads = [*heads_of(self._database, self.kind, moved.ids).values()]
+            ways = [
+                (f"{where} AND {column} IN ({marks})", (self.kind, *some))
+                for marks, some in batches(heads)
+                for column in ("seq", "first")
+            ]
         count = total = 0
         for way, values in ways:
             query = f"SELECT count(*), coalesce(sum(sum), 0) FROM lines WHERE {way}"  # noqa: S608

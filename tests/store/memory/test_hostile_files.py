@@ -10,7 +10,6 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
-from extent import examples
 from hives import Queen, QuickQueen
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -436,7 +435,7 @@ def statements(draw: st.DrawFn) -> str:
     )
 
 
-@settings(max_examples=examples(400), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(changes=st.lists(statements(), min_size=1, max_size=4), is_gone=st.booleans())
 def test_any_change_of_the_file_stops_nothing(
     tmp_path_factory: pytest.TempPathFactory, changes: list[str], is_gone: bool
