@@ -211,7 +211,6 @@ def user_git(
     repository: Mapping[str, str] | None = None,
     config: Mapping[str, str] | None = None,
     on_tick: Callable[[float], None] | None = None,
-    stdin: bytes = b"",
 ) -> tuple[int, bytes, bytes]:
     """Runs git as the user would, with their hooks, filters and settings, in the worktree at `cwd`;
     returns its exit status and its two outputs. Raises `ExternalFailure` if it is not installed.
@@ -224,7 +223,7 @@ def user_git(
     env["GIT_OPTIONAL_LOCKS"] = "0"
     said = {"core.fsmonitor": "false"} | dict(config or {})
     patience = _Patience() if on_tick is None else _Watched(on_tick)
-    return _run(arguments, cwd, configured(env, said), patience, stdin)
+    return _run(arguments, cwd, configured(env, said), patience)
 
 
 def as_the_user(
@@ -232,15 +231,12 @@ def as_the_user(
     cwd: str,
     repository: Mapping[str, str] | None = None,
     config: Mapping[str, str] | None = None,
-    stdin: bytes = b"",
 ) -> bytes:
     """Runs git as `user_git` does; returns what it said besides its answer, such as warnings.
 
     Raises `ExternalFailure`, which ends with what git said.
     """
-    status, out, err = user_git(
-        *arguments, cwd=cwd, repository=repository, config=config, stdin=stdin
-    )
+    status, out, err = user_git(*arguments, cwd=cwd, repository=repository, config=config)
     if status != 0:
         said = os.fsdecode(out + err).strip()[-_LAST_CHARS:]
         raise ExternalFailure(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -111,19 +110,3 @@ def test_only_uncommitted_work_in_a_submodule_is_no_commit(quick: QuickQueen, tr
     refused = quick("land", "-m", "work", cwd=tree)
     assert (refused.code, "lib" in refused.err) == (5, True), refused
     assert "the commit was refused" not in refused.err
-
-
-def test_no_program_of_a_repository_within_runs_when_its_commit_is_recorded(
-    quick: QuickQueen, repo: Path, tree: Path, tmp_path: Path
-) -> None:
-    inner = tree / "sub"
-    git(tree, "submodule", "--quiet", "add", str(repo.parent / "lib.git"), "sub")
-    folder = Path(git(inner, "rev-parse", "--absolute-git-dir").strip())
-    (folder / "info").mkdir(exist_ok=True)
-    (folder / "info" / "attributes").write_text("* filter=evil\n")
-    git(inner, "config", "filter.evil.clean", f"touch {tmp_path}/ran; cat")
-    for name in git(inner, "ls-files").split():
-        os.utime(inner / name, (1, 1))
-    assert quick("land", "-m", "work", cwd=tree).code == 0
-    assert not (tmp_path / "ran").exists()
-    assert git(repo, "ls-tree", "main", "sub").startswith("160000")

@@ -19,7 +19,7 @@ from queenbee.git.landing.judged.nested import lost, unregistered
 from queenbee.git.landing.refusals import CommitRefused, NotLanded, ignoring, why_refused
 from queenbee.git.run import as_the_user, names_in, user_git
 from queenbee.git.trees.elsewhere import refuse_elsewhere
-from queenbee.git.trees.hidden import looking
+from queenbee.git.trees.hidden import is_sparse, looking
 from queenbee.git.trees.own_branch import refuse_not_own
 from queenbee.git.trees.special_files import special_files
 from queenbee.git.worktrees.preparing import copied
@@ -29,7 +29,7 @@ from queenbee.store.git_files.worktrees import Worktree, current_branch
 from queenbee.store.git_trees import git_tree
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from queenbee.git.contents.unfit_blobs import Change
     from queenbee.store.layout import Layout
@@ -70,7 +70,7 @@ def commit_all(
     paths = _paths(tree, everything)
     if not paths:
         return []
-    if special := special_files(tree, [*paths]):
+    if special := special_files(tree, paths):
         raise NotLanded(
             f"git keeps no FIFO, socket or device: {named(special)}; nothing was landed",
             hint=suggested("git restore", *special),
@@ -78,33 +78,26 @@ def commit_all(
         )
     if not allow_secrets:
         refuse_secrets({"message": message})
-    _refuse_huge(tree, [*paths])
+    _refuse_huge(tree, paths)
     commit = _Commit(tree, message, everything, allow_secrets=allow_secrets)
-    commit.store(paths)
+    commit.store()
     refuse_copied(layout, tree, commit.new_files)
     if not commit.is_empty:  # Else there is what a submodule has that is not committed there.
         commit.make(tell)
     return _shown(commit.said)
 
 
-def _paths(tree: str, everything: Sequence[str]) -> dict[str, bool]:
-    """Returns what is not committed, and whether it is to be staged first. Raises `NotLanded` for
-    conflicts and repositories.
-    """
-    # Else git looks into submodules with the programs that their own settings name.
+def _paths(tree: str, everything: Sequence[str]) -> list[str]:
+    """Returns what is not committed. Raises `NotLanded` for conflicts and repositories."""
     wanted = ("--porcelain=v1", "-z", "--untracked-files=all", "--no-renames")
-    asked = ("status", *wanted, "--ignore-submodules=dirty", "--", *everything)
+    asked = ("status", *wanted, "--", *everything)
     entries = names_in(git(*asked, cwd=tree, config=looking(tree)))
     open_ = [each[3:] for each in entries if "U" in each[:2] or each[:2] in ("AA", "DD")]
     if open_:
         raise NotLanded(
             f"in conflict: {named(open_)}", hint="resolve them, git add, then queen land --continue"
         )
-    paths = dict.fromkeys((each[3:] for each in entries if each[:2] != "!!"), False)
-    for each in entries:
-        # What is only staged stays so: what was taken out of the index may be an ignored file.
-        if each[1] not in " !" or not os.path.lexists(os.path.join(tree, each[3:])):
-            paths[each[3:]] = True
+    paths = [each[3:] for each in entries if each[:2] != "!!"]
     # Of all folders, git names only those.
     nested = [each for each in paths if each.endswith("/")]
     if nested:
@@ -139,11 +132,9 @@ class _Commit:
         """The files that no side has."""
         return [each.path for each in self._changed if each.is_there and not each.before]
 
-    def store(self, paths: Mapping[str, bool]) -> None:
-        """Stores what these files of the worktree are now. Raises `NotLanded` for what should not
-        be in git.
-        """
-        self._files, said = _stored(self._tree, [path for path, is_new in paths.items() if is_new])
+    def store(self) -> None:
+        """Stores what the worktree has now. Raises `NotLanded` for what should not be in git."""
+        self._files, said = _stored(self._tree, self._everything)
         self.said += said
         self._look(self._files)
 
@@ -155,7 +146,7 @@ class _Commit:
             self._make(tell)
         except CommitRefused as error:
             before = self._files
-            self.store(_paths(self._tree, self._everything))
+            self.store()
             by_hook = [*differing(self._tree, before, self._files)]
             if not by_hook:
                 raise
@@ -237,9 +228,9 @@ def _sides(tree: str) -> list[str]:
     return [head, *merge_heads(_git_dir(tree)), *rebased]
 
 
-def _stored(tree: str, paths: Sequence[str]) -> tuple[str, bytes]:
-    """Stores what these files are now in a tree object, without touching the index; returns its
-    name, and what git said. `git add` would run programs of a submodule's own settings.
+def _stored(tree: str, everything: Sequence[str]) -> tuple[str, bytes]:
+    """Stores all changes in a tree object, without touching the index; returns its name, and what
+    git said.
     """
     with tempfile.TemporaryDirectory() as folder:
         index = {"GIT_INDEX_FILE": os.path.join(folder, "index")}
@@ -247,9 +238,9 @@ def _stored(tree: str, paths: Sequence[str]) -> tuple[str, bytes]:
             shutil.copy2(os.path.join(_git_dir(tree), "index"), *index.values())
         except FileNotFoundError:
             git("read-tree", "HEAD", cwd=tree, repository=index)
-        how = ("update-index", "--add", "--remove", "--replace", "-z", "--stdin")
-        stdin = os.fsencode("\0".join(paths))
-        said = as_the_user(*how, cwd=tree, repository=index, config=looking(tree), stdin=stdin)
+        sparse = ("--sparse",) if is_sparse(tree) else ()
+        how = ("add", "--all", *sparse, "--", *everything)
+        said = as_the_user(*how, cwd=tree, repository=index, config=looking(tree))
         files = git("write-tree", cwd=tree, repository=index)
         return files.decode().strip(), said
 
