@@ -376,7 +376,7 @@ def kept(calls: list[Call], end: End) -> Iterator[str]:
         elif call.kind == "reserve":
             written, kind = call.answer, "reservations"
         elif call.kind == "claim":
-            written, kind = [call.answer], "assignments"
+            written, kind = call.answer, "assignments"
         else:
             continue
         for each in written:

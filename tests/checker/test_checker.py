@@ -41,7 +41,7 @@ class Story:
         return self(droid, "reserve", what, answer=answer, more=more, **fields)
 
     def claim(self, droid: str, issue: str, **fields: Any) -> Call:
-        answer = {"id": f"qa-{self._now}", "issue_id": issue}
+        answer = [{"id": f"qa-{self._now}", "issue_id": issue}]
         return self(droid, "claim", issue, answer=answer, **fields)
 
     def broken(self, law: str, **end: Any) -> list[str]:
