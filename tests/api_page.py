@@ -81,8 +81,9 @@ OF_ITS_OWN = {
 _HEAD = """\
 # The library
 
-Read this page if you call QueenBee from Python. Everything that `queen` does in a droid's loop is
-one typed call on an open `Hive`, and `queen` is built on these calls:
+Read this page if you call QueenBee from Python: `pip install queenbee-hive`, or `pip install .` in
+a clone. Everything that `queen` does in a droid's loop is one typed call on an open `Hive`, and
+`queen` is built on these calls:
 
 ```console
 $ git init -q shop && cd shop && git commit -q --allow-empty -m 'first commit'
@@ -98,7 +99,7 @@ with Hive.init(droid="lead") as lead:
     place = lead.worktrees.add("ui")
 
 with Hive.open(place.path) as ui:
-    while isinstance(begun := ui.next(), Begin):
+    while isinstance(begun := ui.next(), Begin):  # without a wait: until nothing is free
         issue_id = begun.assignment.issue_id
         Path(place.path, f"{issue_id}.txt").write_text("done")  # the work
         try:
@@ -131,6 +132,22 @@ ended
 | `team` | `queen start` |
 | `assignments` `reservations` `messages` | `queen claim`, `reserve`, `msg …` |
 
+**`next` answers** with a `Begin` or a `Nothing`. `Begin` has the `assignment`, the `issue`, the
+`share` that is held for the droid with it, and `mail`, which counts as read with that. `Nothing`
+says in `state` why there is no issue: only with `is_end` there will be none. With `timeout_s`, it
+waits while others are at work, and returns a `Nothing` that is no end when urgent mail comes (in
+`mail`).
+
+**The issue of a worker that died** goes to whoever waits in `next`: after three minutes without a
+sign of life it is asked, and a minute later taken over (the settings `ask_after` and
+`answer_within`). Who knows that it died need not wait: `assignments.assign(issue_id, name,
+reassign=True)`, as in the last example.
+
+**No call has** what a person sets up: `queen config`, `config trust`, `setup`, `guard`, `sync`,
+`hive engine`. Run these with `sys.executable -P -m queenbee`. On several machines, `next`,
+`following` and `land` take `confirm=True` ([what that means](machines.md)), and in a clone whose
+work lands on a remote's branch, a person first agrees to that with `queen config trust`.
+
 **Records are values.** An `Issue`, `Assignment`, `Reservation` or `Message` can be compared,
 hashed, copied and pickled, and nothing that you do to one changes the hive. `to_dict()` returns all
 its fields, `get(name)` one of them.
@@ -143,9 +160,10 @@ from a pool of processes. [Errors](scripting.md#errors) lists what each code car
 `threading.Event`. Once another thread sets it, the call raises `Cancelled`: there is no lease, no
 place in the line, and nothing has landed. A landing that has moved the main branch by then is done.
 
-**Under asyncio or trio**, `AsyncHive` has the same calls, awaited. A task that is cancelled or runs
-into a timeout gives its call up, as above, before it goes on. While it waits, a call has no thread:
-one looks after all that wait in a process, and ends with the last of them.
+**Under asyncio or trio**, `AsyncHive` has the calls that wait or touch the disk, awaited; `sync` is
+its `Hive`, for the others. A task that is cancelled or runs into a timeout gives its call up, as
+above, before it goes on. While it waits, a call has no thread: one looks after all that wait in a
+process, and ends with the last of them.
 
 ```python
 import asyncio
@@ -168,8 +186,9 @@ asyncio.run(main())
 ```
 
 **Changes** are every record that became or changed, in order of arrival in this clone, with how it
-was `before` and is `after`. Whoever keeps the cursor of the last one, and passes it the next time,
-misses nothing and sees nothing twice:
+was `before` and is `after`, in the fields of [the format](format.md); `by` is the droid, or None
+where the record names none, as that of an issue. Whoever keeps the cursor of the last one, and
+passes it the next time, misses nothing and sees nothing twice:
 
 ```python
 from queenbee import Hive
@@ -217,7 +236,9 @@ async def work(path: str) -> int:
                 await hive.reservations.reserve(["secrets/**"], timeout_s=3600)
         except TimeoutError:
             pass  # The lead has it, and this worker no longer stands in line.
-        while isinstance(begun := await hive.next(timeout_s=300), Begin):
+        while not (begun := await hive.next(timeout_s=300)).is_end:
+            if not isinstance(begun, Begin):
+                continue  # It was woken by urgent mail.
             issue_id = begun.assignment.issue_id
             await hive.reservations.reserve([f"{issue_id}.txt", "log/**"], timeout_s=300)
             Path(path, f"{issue_id}.txt").write_text("done")
