@@ -370,6 +370,8 @@ class TestTheNextIssue:
         queen("land", "--no-wait", "--next", "--check", slow(gate), as_="ui", cwd=work)
         (work / "b").write_text("the next one\n")
         commit_file(repo, "c", "theirs\n")
+        # The landing brings the main branch along: nobody is to merge it before.
+        assert "behind the main branch" not in queen("next", as_="ui", cwd=work).out
         gate.touch()
         until(lambda: "left as it is" in result(queen, work)[1])
         assert git(work, "status", "--porcelain").split() == ["??", "b"]
