@@ -210,7 +210,7 @@ class _One:
         """Finishes what another landing did with this worktree's branch."""
         if kept.get("checked"):
             said = f": {quotation(str(kept['check_said']))}" if kept.get("check_said") else ""
-            self._tell(f"check passed in {kept.get('check_s')} s{said}")
+            self._tell(f"while you waited, the check passed in {kept.get('check_s')} s{said}")
         return self._settle(kept)
 
     @cached_property
