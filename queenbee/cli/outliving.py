@@ -30,6 +30,10 @@ _AGAIN_S = 0.03
 _WITHOUT = frozenset({"--abort", "--result", "--help", "-h", "--accept-check"})
 _CHUNK_BYTES = 2**16
 _KILLED = 137
+_SHOWN_AS = bytes(
+    ord("?") if each < ord(" ") and each not in b"\n\t" else each for each in range(256)
+)
+"""What a file says that others may have written moves no cursor and sets no title."""
 _SAID = (
     b"queen: the landing goes on by itself, you need not wait: the answer comes with a later "
     b"command, or with: queen land --result\n"
@@ -235,4 +239,4 @@ class _Shown:
                 file.seek(self._read[number])
                 while data := file.read(_CHUNK_BYTES):
                     self._read[number] += len(data)
-                    os.write(number + 1, data)
+                    os.write(number + 1, data.translate(_SHOWN_AS))

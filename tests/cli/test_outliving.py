@@ -279,6 +279,19 @@ def test_without_a_worker_it_ends_with_its_caller(
     assert (started.returncode, has_landed(repo)) == (130, False)
 
 
+def test_what_is_planted_as_its_output_moves_no_cursor(
+    queen: Queen, repo: Path, tree: Path, gate: Path
+) -> None:
+    gate.touch()
+    assert queen("land", "--check", slow(gate), as_="ui", cwd=tree).code == 0
+    git_dir = Path(git(tree, "rev-parse", "--absolute-git-dir").strip())
+    for each in LandingRecord(str(git_dir)).outputs:
+        Path(each).write_bytes(b"\x1b]0;title\x07\x1b[2Jlanded\n")
+    shown = queen("land", "--result", as_="ui", cwd=tree)
+    assert "landed" in shown.out
+    assert "\x1b" not in shown.out + shown.err
+
+
 class TestTheNextIssue:
     """An agent whose issue is landing goes on with another one."""
 

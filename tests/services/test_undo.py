@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -239,6 +240,31 @@ class TestMessagesAndSettings:
         answer(reviewer, "config", "set", "land.check", "true")
         with pytest.raises(Conflict, match=r"land\.check has changed since"):
             hive.undo()
+
+
+def test_a_command_that_is_put_back_was_not_typed(quick: QuickQueen, asking: Path) -> None:
+    settings = Path(quick.cwd, ".beads", "queen.toml")
+    settings.write_text('[land]\ncheck = "touch pwned"\n')  # As a clone brings it.
+    assert quick("config", "set", "land.check", "true").code == 0
+    assert quick("undo", "--yes").code == 0
+    assert quick("config", "get", "land.check", "--json").json["value"] == "touch pwned"
+    seen = quick("config", "trust", "--list", "--json").json["seen"]
+    assert [each["text"] for each in seen if each["kind"] == "check"] == ["true"]
+
+
+def test_no_other_file_is_changed_for_a_planted_step(
+    quick: QuickQueen, repo: Path, tmp_path: Path
+) -> None:
+    assert quick("config", "set", "land.check", "true", as_="ui").code == 0
+    (step,) = Path(repo, ".git", "queenbee", "last").glob("ui*")
+    other = tmp_path / "queen.toml"
+    other.write_text('[land]\ncheck = "true"\n')
+    said = json.loads(step.read_text())
+    said["settings"]["land.check"] = [str(other), "evil", "true"]
+    step.write_text(json.dumps(said))
+    refused = quick("undo", "--yes", as_="ui")
+    assert (refused.code, "has no settings of this hive" in refused.err) == (5, True)
+    assert "evil" not in other.read_text()
 
 
 class TestSteps:

@@ -62,7 +62,8 @@ def _show(value: dict[str, Any]) -> None:
 
 def _show_result(result: dict[str, Any]) -> None:
     for text in (result["output"], result["errors"]):
-        say(text.rstrip("\n")) if text else None
+        for each in text.splitlines():
+            say(printable(each))
     if result["under_way"]:
         say(f"it is under way, since {printable(str(result['since']))}")
     elif result["status"] is None:

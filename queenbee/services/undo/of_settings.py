@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,8 @@ from queenbee.errors import Conflict
 from queenbee.services.undo.reversal import Reversal
 from queenbee.services.undo.step import Step
 from queenbee.store.creating import in_toml
-from queenbee.store.settings_file.changing_text import set_value, values_in
+from queenbee.store.settings import FILE_NAME
+from queenbee.store.settings_file.changing_text import put_value, values_in
 
 if TYPE_CHECKING:
     from queenbee.services.hive import Services
@@ -27,9 +29,16 @@ def note_setting(layout: Layout, droid: str | None, name: str, path: str, before
 
 
 def of_settings(hive: Services, step: Step, *, dry_run: bool) -> list[Reversal]:
-    """Sets the settings of a step to what they were; returns what follows. Raises `Conflict`."""
-    found = []
+    """Sets the settings of a step to what they were; returns what follows. Raises `Conflict`.
+
+    What they were is read from a file in which agents may write, too: it counts as seen only if it
+    was seen before.
+    """
+    found, layout = [], hive.layout
+    files = [os.path.join(each, FILE_NAME) for each in (layout.beads_dir, f"{layout.tree}/.beads")]
     for name, (path, before, after) in step.settings.items():
+        if path not in files:
+            raise Conflict(f"{path} has no settings of this hive", setting=name)
         now = values_in(path).get(name)
         if now != after:
             raise Conflict(
@@ -40,6 +49,6 @@ def of_settings(hive: Services, step: Step, *, dry_run: bool) -> list[Reversal]:
         what = "the default" if before is None else in_toml(before)
         found.append(Reversal("set", "settings", name, detail=what))
         if not dry_run:
-            set_value(hive.layout, name, before, holder=hive.author, path=path)
+            put_value(layout, name, before, holder=hive.author, path=path)
             note_setting(hive.layout, hive.actor_or_none, name, path, now)
     return found

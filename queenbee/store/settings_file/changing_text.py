@@ -140,6 +140,26 @@ def set_value(
     value that is not allowed, and for a setting that another command writes; and as
     `changed_under_lock` does.
     """
+    changed = put_value(layout, name, value, holder=holder, add=add, path=path)
+    if name in (TARGET, BY, MERGE):
+        said = {name.partition(".")[2]: str(value or "")}
+        target = said.pop("target", layout.settings.land_target)
+        Trust(layout).note_target(target_proposal(layout, target, **said))
+    if not add:  # What was in the list may be another's.
+        Trust(layout).note(of_setting(name, value))
+    return changed
+
+
+def put_value(
+    layout: Layout,
+    name: str,
+    value: object,
+    *,
+    holder: str,
+    add: bool = False,
+    path: str | None = None,
+) -> bool:
+    """Does the same with a value that nobody has typed here: a command does not count as seen."""
     setting = setting_named(name)
     if name in _OTHER_WAY:
         raise InvalidInput(f"{name} is not set by itself", hint=_OTHER_WAY[name])
@@ -159,14 +179,7 @@ def set_value(
             now = [*before, *(each for each in value if each not in before)]
         return text if now == before else with_values(text, {name: now})
 
-    changed = changed_under_lock(layout, change, holder=holder, path=path)
-    if name in (TARGET, BY, MERGE):
-        said = {name.partition(".")[2]: str(value or "")}
-        target = said.pop("target", layout.settings.land_target)
-        Trust(layout).note_target(target_proposal(layout, target, **said))
-    if not add:  # What was in the list may be another's.
-        Trust(layout).note(of_setting(name, value))
-    return changed
+    return changed_under_lock(layout, change, holder=holder, path=path)
 
 
 def parsed(setting: Setting, words: list[str]) -> object:
