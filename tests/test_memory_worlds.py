@@ -272,10 +272,12 @@ def _plain(value: object) -> object:
             and not (isinstance(each, dict) and each.get("code") in ("clock_behind", "set_aside"))
         ]
     if isinstance(value, dict):
+        # When a command was seen is told by its file, in the user's folder.
+        of_today = {"memory_bytes", "elapsed_s", *(["at_ms"] if "repository" in value else [])}
         return {
             key: _plain(each)
             for key, each in value.items()
-            if key not in ("memory_bytes", "elapsed_s") and not key.startswith("duration")
+            if key not in of_today and not key.startswith("duration")
         }
     return value
 
