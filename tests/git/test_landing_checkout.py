@@ -163,3 +163,21 @@ class TestTheFolder:
         refused = quick("worktree", "add", "x", "--path", str(place(repo) / "x"), as_="ui")
         assert refused.code == 2
         assert "emptied at each landing" in refused.err
+
+
+def test_a_link_in_its_place_is_refused_and_what_it_leads_to_is_left_alone(
+    quick: QuickQueen, repo: Path, tree: Path, tmp_path: Path
+) -> None:
+    assert lands(quick, tree, "a") == 0
+    theirs = tmp_path / "theirs"
+    theirs.mkdir()
+    (theirs / "notes.txt").write_text("mine\n")
+    shutil.copy(place(repo) / ".git", theirs / ".git")
+    shutil.rmtree(place(repo))
+    place(repo).symlink_to(theirs)
+    commit_file(tree, "b", "x\n")
+    refused = quick("land", "--check", CHECK, as_="ui", cwd=tree)
+    assert (refused.code, "is a link, where landings are checked" in refused.err) == (5, True)
+    assert (theirs / "notes.txt").read_text() == "mine\n"
+    place(repo).unlink()
+    assert quick("land", "--check", CHECK, as_="ui", cwd=tree).code == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -330,3 +331,20 @@ def test_what_is_told_of_another_repository_in_its_place_helps(
     assert kept(repo, "draft.txt") == "draft\n"
     assert not tree.exists()
     assert git(tree.with_name("repo-ui.git"), "rev-parse", "HEAD") == own
+
+
+def test_a_git_directory_that_leads_to_another_repository_runs_nothing_of_that(
+    quick: QuickQueen, repo: Path, tree: Path, tmp_path: Path
+) -> None:
+    other, ran = tmp_path / "other.git", tmp_path / "ran"
+    shutil.copytree(repo / ".git", other)
+    for name in ("reference-transaction", "post-checkout", "post-index-change"):
+        hook = other / "hooks" / name
+        hook.parent.mkdir(exist_ok=True)
+        hook.write_text(f"#!/bin/sh\ntouch {ran}\n")
+        hook.chmod(0o755)
+    (repo / ".git" / "worktrees" / tree.name / "commondir").write_text(f"{other}\n")
+    refused = quick("worktree", "remove", "ui", "--force", cwd=repo)
+    assert (refused.code, "leads to another repository" in refused.err) == (5, True), refused
+    assert not ran.exists()
+    assert (tree / "draft.txt").read_text() == "draft\n"

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from queenbee.checks.noted_process import end_left
 from queenbee.core.command_lines import no_dash
-from queenbee.core.text import named, shell_word, suggested
+from queenbee.core.text import mentioned, named, shell_word, suggested
 from queenbee.errors import Busy, QueenError, Unreadable
 from queenbee.git.landing.commands import Commands, git
 from queenbee.git.landing.judged.nested import registered
@@ -102,6 +102,11 @@ class Checkout(Place):
         git, is still at work. Raises `NotLanded`, and `Busy` if there is none.
         """
         path = checkout_path(own, folder, number)
+        if os.path.islink(path):  # What is there is not ours to clear.
+            raise NotLanded(
+                f"{mentioned(path)} is a link, where landings are checked; nothing was landed",
+                hint=f"{suggested('rm', path)}, then queen land",
+            )
         try:
             step = Step.of(folder, path, target=own.target)
         except Busy:

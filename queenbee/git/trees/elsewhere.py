@@ -1,7 +1,8 @@
-"""A worktree whose own git settings say that its files are elsewhere.
+"""A worktree whose own git settings say that its files are elsewhere, or its repository.
 
 Git believes `core.worktree` in the `config.worktree` of a linked worktree: what git does "there" is
-then done to any folder. Nothing of ours makes that, and nothing of ours follows it.
+then done to any folder. And it believes `commondir`: what git does there then runs hooks of another
+repository. Nothing of ours makes that, and nothing of ours follows it.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from queenbee.core.text import mentioned, suggested
+from queenbee.core.text import mentioned, shell_word, suggested
 from queenbee.errors import Conflict
 from queenbee.git.run import as_the_user
 from queenbee.store.git_trees import config_value, git_tree
@@ -17,18 +18,36 @@ from queenbee.store.git_trees import config_value, git_tree
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from queenbee.store.git_trees import GitTree
+
 _NAMES = ("worktree", "bare")
 
 
 def refuse_elsewhere(tree: str) -> None:
-    """Raises `Conflict` for a linked worktree whose settings name another folder, or none."""
+    """Raises `Conflict` for a linked worktree whose settings name another folder, or none, or whose
+    git directory leads to another repository than the one that has it.
+    """
     here = git_tree(tree)
+    if here is not None and here.linked and not _is_at_home(here):
+        raise Conflict(
+            f"git's directory of {mentioned(tree)}, {here.git_dir}, leads to another repository, "
+            f"{mentioned(here.common_dir)}",
+            hint=f"if nobody meant that: echo ../.. > {shell_word(here.git_dir)}/commondir",
+        )
     for name in _said(here.git_dir) if here is not None and here.linked else ():
         raise Conflict(
             f"git's settings of {mentioned(tree)} alone say core.{name}: its files would be those "
             "of another folder",
             hint=f"{suggested('git -C', tree)} config --worktree --unset-all core.{name}",
         )
+
+
+def _is_at_home(here: GitTree) -> bool:
+    """Returns whether a linked worktree is one of `worktrees/` of its repository; a submodule's
+    directory, which has no such place, is no linked worktree.
+    """
+    above = os.path.dirname(os.path.dirname(here.git_dir))
+    return os.path.realpath(above) == os.path.realpath(here.common_dir)
 
 
 def bring_home(git_dir: str) -> Iterator[str]:

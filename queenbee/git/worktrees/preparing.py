@@ -27,6 +27,7 @@ from queenbee.core.text import mentioned, one_line, quotation, some, suggested
 from queenbee.core.timestamps import format_duration
 from queenbee.errors import Busy, Conflict, ExternalFailure, NotFound, QueenError
 from queenbee.git.run import OWNERS, as_the_user, environment_of_user, git, settings
+from queenbee.git.trees.elsewhere import refuse_elsewhere
 from queenbee.git.trees.submodules import links, repository_of
 from queenbee.git.worktrees.copying import copies, copy, included, select
 from queenbee.git.worktrees.slots import known_variables, variables
@@ -128,6 +129,7 @@ def prepare(  # noqa: PLR0913 - by name
     Safe for processes: the second waits for the first. Raises `SetupFailed`, `Untrusted`, and
     `KeyboardInterrupt` after a request to end; then the next call begins anew.
     """
+    refuse_elsewhere(tree)
     place = _Place(layout, tree)
     place.get_submodules(tell)
     if place.is_prepared and not again:

@@ -19,6 +19,7 @@ CLIENT_FILES: Mapping[str, Sequence[str]] = {
     "claude": (".claude/", ".mcp.json"),
     "codex": (".codex/", ".agents/plugins/"),
     "copilot": (".github/hooks/", ".github/copilot/", ".github/agents/", ".github/mcp.json",
+                ".github/extensions/", ".github/lsp.json", "lsp.json",
                 ".mcp.json", ".vscode/mcp.json", ".claude/"),
     "cursor": (".cursor/", ".claude/"),
     "gemini": (".gemini/", ".env"),
