@@ -130,6 +130,11 @@ class ScriptedHost(ThreadingMixIn, UnixStreamServer):
         super().__init__(str(socket), _Handler)
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Says nothing of a client that has gone: it had what it wanted."""
+        if not isinstance(sys.exception(), BrokenPipeError):
+            super().handle_error(request, client_address)
+
     def stop(self) -> None:
         self.shutdown()
         self.server_close()

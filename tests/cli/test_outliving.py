@@ -31,7 +31,9 @@ def gate(tmp_path: Path) -> Path:
 
 def slow(gate: Path) -> str:
     """Returns a check that says that it has begun, and waits."""
-    return f"touch {gate}.on; while [ ! -e {gate} ]; do sleep 0.05; done; echo was slow"
+    ends = f"[ -d {gate.parent} ] || exit 1"  # Whoever waits has gone.
+    waits = f"while [ ! -e {gate} ]; do {ends}; sleep 0.05; done"
+    return f"touch {gate}.on; {waits}; echo was slow"
 
 
 def until(true: Callable[[], bool]) -> None:
