@@ -395,11 +395,11 @@ def _add_work(hive: Services, begin: Begin) -> None:
         met += [(other, each) for each in open_ if each not in begin.files][:_SHOWN]
     seen = _seen(hive, found, met)
     from queenbee.services.waiting.landing_record import (  # noqa: PLC0415 - start-up
-        issues_landing,
+        lands_meanwhile,
     )
 
     # What is on its way to the main branch brings it along, when it has landed.
-    begin.behind = 0 if issues_landing(hive.layout, hive.actor) else found.behind()
+    begin.behind = 0 if lands_meanwhile(hive.layout) else found.behind()
     if begin.behind and not begin.again and _catch_up(hive):
         begin.caught_up, begin.behind = begin.behind, 0
     begin.touched_by = [each for each in seen.touches if each.path in begin.own_files]

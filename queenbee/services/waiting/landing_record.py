@@ -157,6 +157,16 @@ def issues_landing(layout: Layout, droid: str) -> list[str]:
     return record.issues if is_its_own else []
 
 
+def lands_meanwhile(layout: Layout) -> bool:
+    """Returns whether another process lands from this worktree: what it has committed is on its way
+    to the main branch.
+    """
+    if layout.git_dir is None:
+        return False
+    record = LandingRecord(layout.git_dir)
+    return record.is_under_way and record.read().get("pid") != os.getpid()
+
+
 @dataclass(frozen=True, slots=True)
 class FailedLanding:
     """A landing that has ended, and landed nothing."""
