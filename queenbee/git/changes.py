@@ -30,10 +30,9 @@ def staged(cwd: str) -> list[str]:
     """Returns what the next commit changes: the index against `HEAD`, and in a merge against
     each of the merged commits too.
     """
+    # First, since `diff` does not say that git refuses a repository.
     own = line("rev-parse", "--absolute-git-dir", cwd=cwd)
-    heads = (
-        merge_heads(own) if own else []
-    )  # First, since `diff` does not say that git refuses a repository.
+    heads = merge_heads(own) if own else []
     paths = _names(git("diff", "--cached", *_EVERYTHING, cwd=cwd))
     for parent in heads:
         paths &= _names(git("diff", "--cached", *_EVERYTHING, no_dash(parent), "--", cwd=cwd))
