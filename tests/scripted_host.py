@@ -23,8 +23,8 @@ from socketserver import ThreadingMixIn, UnixStreamServer
 from typing import Any
 
 import scripted_rest
-from scripted_rest import Refused
 from scripted_issues import ScriptedIssues
+from scripted_rest import Refused
 
 SLUG = "me/shop"
 _TOKENS = re.compile(r'\.\.\.|\$?\w+|"(?:[^"\\]|\\.)*"|[{}()\[\]:!@,]')
@@ -258,7 +258,11 @@ class ScriptedHost(ThreadingMixIn, UnixStreamServer):
     def _refreshed(self, number: int) -> dict[str, Any]:
         """Returns a pull request after it has followed pushes, as on each push."""
         pull = self.pulls[number]
-        head = self._fetched(pull["fork"], pull["branch"]) if pull["fork"] else self.tip(pull["branch"])
+        head = (
+            self._fetched(pull["fork"], pull["branch"])
+            if pull["fork"]
+            else self.tip(pull["branch"])
+        )
         if pull["state"] == "OPEN" and not head:
             pull["state"] = "CLOSED"
         elif pull["state"] == "OPEN" and head != pull["head"]:

@@ -41,9 +41,7 @@ def gitlab(host: ScriptedHost, method: str, path: str, said: Mapping[str, Any]) 
     if rest == "/members/all":
         known = {number: name for name, number in _IDS.items() if name != "mallory"}
         ids = [int(each) for each in asked["user_ids[]"]]
-        return 200, [
-            {"id": x, "username": known[x], "access_level": 40} for x in ids if x in known
-        ]
+        return 200, [{"id": x, "username": known[x], "access_level": 40} for x in ids if x in known]
     if jobs := re.fullmatch(r"/pipelines/(\d+)/jobs", rest):
         return 200, [*map(_job, host.pulls[int(jobs[1])]["checks"].items())]
     if train := re.fullmatch(r"/merge_trains/merge_requests/(\d+)", rest):

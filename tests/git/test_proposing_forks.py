@@ -13,6 +13,7 @@ from scripted_host import SLUG, ScriptedHost
 from queenbee.store.layout import discover
 from queenbee.store.trust import target_proposal
 
+pytestmark = pytest.mark.some(1)
 PLACES = {"github": "github.com", "gitlab": "gitlab.com", "gitea": "git.example.org"}
 
 

@@ -9,6 +9,7 @@ from hives import QuickQueen, git
 from proposed import follow, land, state
 from scripted_host import SLUG, ScriptedHost
 
+pytestmark = pytest.mark.some(1)
 PLACES = {"gitlab": f"gitlab://gitlab.com/{SLUG}", "gitea": f"gitea://git.example.org/{SLUG}"}
 
 
@@ -133,6 +134,16 @@ def test_drafts_reviewers_and_labels_are_as_the_host_has_them(
     host.review(1, "APPROVED")
     follow(quick, tree)
     assert "is a draft" in quick("status", as_="ui", cwd=tree).out
+
+
+def test_a_required_check_that_has_not_begun_is_waited_for(
+    quick: QuickQueen, host: ScriptedHost, tree: Path, kind: str
+) -> None:
+    land(quick, tree)
+    host.review(1, "APPROVED")
+    follow(quick, tree)
+    said = {"gitlab": "waits for a review or a rule", "gitea": "is being checked"}
+    assert said[kind] in " ".join(quick("status", as_="ui", cwd=tree).out.split())
 
 
 def test_one_that_waits_in_a_merge_train_is_queued(

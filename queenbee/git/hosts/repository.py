@@ -64,7 +64,9 @@ class Repository:
         return cls(host, slug, kind)
 
     def fork(self, tree: str, remote: str) -> str:
-        """Returns the name of the fork that a remote is, at the same host. Raises `InvalidInput`."""
+        """Returns the name of the fork that a remote is; empty if it is no other one. Raises
+        `InvalidInput`.
+        """
         found = Repository.of_remote(tree, remote, kind=self.kind, setting=_FORK).slug.lower()
         return "" if found == self.slug.lower() else found
 

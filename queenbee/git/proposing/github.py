@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 _FIELDS = """
 number id state url isDraft headRefName headRefOid baseRefName mergeCommit { oid }
-isCrossRepository headRepository { nameWithOwner } mergeStateStatus reviewDecision autoMergeRequest { mergeMethod } %(queue)s
+isCrossRepository headRepository { nameWithOwner }
+mergeStateStatus reviewDecision autoMergeRequest { mergeMethod } %(queue)s
 reviews(last: 30) { nodes { id state %(remark)s } }
 reviewThreads(last: 50) { nodes {
   id isResolved path line comments(first: 1) { nodes { id %(remark)s } }
@@ -207,7 +208,9 @@ def _fields(number: int, newer: Mapping[str, str]) -> str:
 
 
 def _own(said: object, branch: str, fork: str) -> Iterator[PullRequest]:
-    for request in map(_read, values.objects(said, "nodes")):  # A fork may have a branch of any name.
+    for request in map(
+        _read, values.objects(said, "nodes")
+    ):  # A fork may have a branch of any name.
         if request is not None and (request.branch, request.fork) == (branch, fork):
             yield request
 
@@ -241,7 +244,13 @@ def _read(said: object, sees_checks: bool = True) -> PullRequest | None:
 
 def _remark(said: Mapping[str, Any]) -> Remark:
     by, role = values.at(said, "author", "login"), said.get("authorAssociation")
-    return Remark(str(said.get("id")), str(by), values.text(said, "body"), str(role), values.text(said, "state"))
+    return Remark(
+        str(said.get("id")),
+        str(by),
+        values.text(said, "body"),
+        str(role),
+        values.text(said, "state"),
+    )
 
 
 def _threads(nodes: Iterable[Mapping[str, Any]]) -> Iterator[Remark]:

@@ -98,7 +98,7 @@ class GitLab:
             try:
                 self._ask(self._request(number), method="PUT", body=body)
             except QueenError as error:
-                wrong.append(f"#{number} goes without {[*body][0]}: {error.message}")
+                wrong.append(f"#{number} goes without {next(iter(body))}: {error.message}")
         return wrong
 
     def reply(self, seen: PullRequest, thread: str, text: str) -> None:

@@ -102,8 +102,8 @@ class Proposing:
         if there not in ("", *pushed.commits) and not self._has_taken(there, commit):
             fetch = suggested("git fetch", self.head.remote, self.branch)
             raise ForeignCommits(
-                f"{named([self.head.name])} has commits that were not pushed from here: {there[:10]}; "
-                "nothing was proposed",
+                f"{named([self.head.name])} has commits that were not pushed from here: "
+                f"{there[:10]}; nothing was proposed",
                 hint=f"{fetch} && git merge FETCH_HEAD, then queen land"
                 if self.review is not None
                 else f"git branch -m {shell_word(f'{self.branch}-2')}, then queen land",

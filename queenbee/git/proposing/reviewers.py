@@ -1,4 +1,4 @@
-"""People who are asked for their review, and labels, by the REST of GitHub, which Gitea has, too."""
+"""Asks people for their review, and for labels, by the REST of GitHub, which Gitea has, too."""
 
 from __future__ import annotations
 
