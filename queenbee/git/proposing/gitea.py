@@ -1,7 +1,7 @@
 """Pull requests at Gitea and Forgejo, by their REST: one question for each, and two or three for
 each that is open.
 
-It has no logs of checks, and says of a conflict no more than that nothing can be merged.
+It has no logs of checks.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from queenbee.core.reviews.pull_requests import (
     OPEN,
     PASSED,
     PENDING,
+    UNSURE,
     Check,
     PullRequest,
     Remark,
@@ -143,7 +144,7 @@ class Gitea:
             fork="" if has_it == self.repository.slug.lower() else has_it,
             merge_commit=values.text(said, "merge_commit_sha"),
             is_draft=is_draft,
-            merge_state="CLEAN" if may_be_merged else "DRAFT" if is_draft else "DIRTY",
+            merge_state="CLEAN" if may_be_merged else "DRAFT" if is_draft else UNSURE,
         )
 
     def _more(self, seen: PullRequest) -> PullRequest:
