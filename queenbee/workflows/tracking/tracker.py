@@ -109,9 +109,11 @@ class Tracker:
         if "title" in wanted:
             wanted["title"] = _checked_title(str(wanted["title"]))
         _check_priority(wanted.get("priority", 0))
-        if wanted.get("status", "open") not in _STATUSES:
+        status = wanted.get("status", "open")
+        # Which others there are, the program that owns the issues knows.
+        if status not in _STATUSES and (self.owner is None or status in DONE):
             raise InvalidInput(
-                f"{wanted['status']!r} is not a status to set",
+                f"{status!r} is not a status to set",
                 hint=f"one of: {', '.join(_STATUSES)}; or queen issue close, reopen",
             )
         self._hive.look({**wanted, "labels": add_labels})
