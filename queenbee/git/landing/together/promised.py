@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import time
+from contextlib import suppress
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
+from queenbee.errors import QueenError
+from queenbee.git.landing.work import ASKED
 from queenbee.services.waiting.landing_steps import Promises
-from queenbee.store import waiting_line
+from queenbee.store import safe_open, waiting_line
+from queenbee.store.whole_files import keep, recall
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -29,6 +34,11 @@ class Promised:
         self._place = place
         self._folder = folder
         self._own = Promises(folder, place.tree)
+        self._asked = os.path.join(place.git_dir, ASKED)
+
+    def ask(self, head: str, offer: Mapping[str, object] | None) -> None:
+        """Notes which commit of this worktree is to land, and what others need to land it."""
+        keep(self._asked, offer or {"head": head})
 
     @property
     def is_open(self) -> bool:
@@ -36,8 +46,10 @@ class Promised:
         return bool(self._own.all())
 
     def kept(self) -> Fields | None:
-        """Returns the promise that was kept, if there is one."""
-        for each in self._own.all():
+        """Returns the promise that was kept, if there is one, of what was asked here."""
+        said = recall(self._asked)
+        head = said.get("head") if isinstance(said, dict) else None
+        for each in (each for each in self._own.all() if head and each.get("head") == head):
             commit, before = (str(each.get(name) or "") for name in ("commit", "before"))
             if landed := self._place.landed_as(commit, before):
                 return {**each, "commit": landed, "is_amended": landed != commit}
@@ -57,6 +69,8 @@ class Promised:
     def end(self) -> None:
         """Removes them: what follows from the one that was kept has been done."""
         self._own.end()
+        with suppress(OSError, QueenError):
+            safe_open.unlink(self._asked)
 
     def give(
         self,
