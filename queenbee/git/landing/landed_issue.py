@@ -513,7 +513,7 @@ class _IssueWork(Work):
             for wrong in host_of(layout).ask_review(made.number, *asked):
                 self.tell(wrong)
         texts = {"url": made.url, "branch": proposing.branch, "target": landing.target}
-        self.review = Review(made.number, head=commit, **texts)
+        self.review = Review(made.number, head=commit, fork=made.fork, **texts)
         if proposing.review is not None:  # Also of one that was closed.
             self.review.rounds, self.review.told = proposing.review.rounds, proposing.review.told
         for each in issues:
