@@ -257,6 +257,7 @@ def _landed(hive: Hive, done: Landed) -> Answer:
     call, asked = invocation(), done.asked
     if outliving.worker is not None:
         outliving.worker.landed = done.landing.commit
+        outliving.worker.followed = commit_at(hive.layout.tree)
     value = {
         "landing": done.landing,
         "told": done.told,
