@@ -50,7 +50,7 @@ class Worker:
         self.landed: str | None = None
         """The commit with which the work landed."""
         self.followed: str | None = None
-        """The commit that its worktree has then, which may have records too."""
+        """The commit of the target that its worktree has then: records may have followed."""
 
     @property
     def is_watched(self) -> bool:
