@@ -394,7 +394,7 @@ class TestTheNextIssue:
         # The landing brings the main branch along: nobody is to merge it before.
         assert "behind the main branch" not in queen("next", as_="ui", cwd=work).out
         gate.touch()
-        until(lambda: "left as it is" in result(queen, work)[1])
+        until(lambda: "conflict: c; nothing was landed, and your" in result(queen, work)[1])
         assert git(work, "status", "--porcelain").split() == ["??", "b"]
         again = queen("land", "qb-1", "--check", "true", as_="ui", cwd=work)
         assert "resolve them" in again.err

@@ -97,13 +97,13 @@ def land(  # noqa: PLR0913 - by name
         except (Busy, KeyboardInterrupt):
             if one.promised.kept_at_last() is None:
                 raise
-        except Unresolved:
-            one.meet_conflict()
+        except Unresolved as error:
+            one.meet_conflict(error.files)
         if done is not None:
             return one.followed(done) if done.commit is not None else done
         kept = one.promised.kept_at_last()
         if kept is None:
-            one.meet_conflict()
+            one.meet_conflict(one.in_conflict)
         return one.answered(kept)
 
 
@@ -174,6 +174,8 @@ class _One:
         """What the target was before this landing."""
         self._is_amended = False
         """Whether a hook made the commit that landed again, after the check."""
+        self.in_conflict: Sequence[str] = ()
+        """The files of a conflict that was met while waiting."""
         self._looked_at = ""
         """The commit of the target that was last looked at while waiting."""
 
@@ -232,15 +234,17 @@ class _One:
             return False
         kept = self.promised.kept() is not None
         self._looked_at = tip
-        return kept or (self.rules.strategy != REBASE and self.joining.conflicts_with(tip))
+        if not kept and self.rules.strategy != REBASE:
+            self.in_conflict = self.joining.conflicts_with(tip)
+        return kept or bool(self.in_conflict)
 
-    def meet_conflict(self) -> NoReturn:
+    def meet_conflict(self, files: Sequence[str]) -> NoReturn:
         """Brings the target into the branch, in its worktree and without the turn. Raises
         `Unresolved`, or `NotLanded` if there is no conflict any more, or its droid went on there.
         """
         place = self.place
-        if not self.work.is_awaited():
-            raise place.went_on()
+        if not self.work.waits():
+            raise place.went_on(files)
         place.refuse_unfinished()
         place.look()
         place.refuse_hidden()  # A merge would overwrite them.

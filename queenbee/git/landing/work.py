@@ -14,7 +14,7 @@ from queenbee.git.landing.judged.judging import Judging, whole_check
 from queenbee.git.run import OWNERS, settings
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from queenbee.core.fold import Fields
     from queenbee.git.landing.arrivals import Arrival
@@ -243,9 +243,8 @@ class Work:
     accepts_check = False
     """Whether a person accepts the change of the check that was shown."""
 
-    def is_awaited(self) -> bool:
-        """Returns whether whoever lands still waits for it, and does nothing else meanwhile."""
-        return True
+    waits: Callable[[], bool] = staticmethod(lambda: True)
+    """Returns whether whoever lands still waits for it, and does nothing else meanwhile."""
 
     def ready(self) -> None:
         """Called before the turn is waited for; refuses what must not land."""
