@@ -94,6 +94,13 @@ class QueenError(Exception):
         self.hint = hint
         self.details = details
 
+    @property
+    def calls(self) -> tuple[str, ...]:
+        """The calls on a hive that do what the hint's commands do: `reservations.check`."""
+        from queenbee.next_calls import calls_in  # noqa: PLC0415 - start-up
+
+        return calls_in(self.hint or "")
+
     def __str__(self) -> str:
         return self.message  # Who passes an error on may have added to it.
 

@@ -34,7 +34,7 @@ PUBLIC = {
 
 OFFERED = {
     "Hive": "abort_landing actor actor_or_none answer_review assignments author changes close "
-    "complete cursor droids env find following history init issue_id issues kinds land "
+    "complete cursor droids env find following grant history init issue_id issues kinds land "
     "last_landing layout log made messages next notes nudges open plans queue "
     "reservations rotate show status team tell undo wait withdraw worktrees",
     "TrackedIssues": "all close counts delete depend edit find get get_or_none ids import_ new "
@@ -145,16 +145,19 @@ reassign=True)`, as in the last example.
 
 **No call has** what a person sets up: `queen config`, `config trust`, `setup`, `guard`, `sync`,
 `hive engine`. Run these with `sys.executable -P -m queenbee`. On several machines, `next`,
-`following` and `land` take `confirm=True` ([what that means](machines.md)), and in a clone whose
-work lands on a remote's branch, a person first agrees to that with `queen config trust`.
+`following` and `land` take `confirm=True` ([what that means](machines.md)), other grants go through
+`grant`: `hive.grant(lambda left_s: hive.reservations.reserve(["db/**"], timeout_s=left_s),
+confirm=True)`. In a clone whose work lands on a remote's branch, a person first agrees to that with
+`queen config trust`.
 
 **Records are values.** An `Issue`, `Assignment`, `Reservation` or `Message` can be compared,
 hashed, copied and pickled, and nothing that you do to one changes the hive. `to_dict()` returns all
 its fields, `get(name)` one of them.
 
 **A refusal is an error with attributes**: `Held.holders`, `Taken.holder`, `NotFound.issue_id`. All
-are below `QueenError`, with its `code`, `message` and `hint`; they pickle, so that they come back
-from a pool of processes. [Errors](scripting.md#errors) lists what each code carries.
+are below `QueenError`, with its `code`, `message` and `hint`, which names commands; `calls` has the
+calls that do the same, such as `reservations.check`. Errors pickle, so that they come back from a
+pool of processes. [Errors](scripting.md#errors) lists what each code carries.
 
 **Waiting can be given up.** What waits takes `timeout_s`, and `cancel`, an event such as
 `threading.Event`. Once another thread sets it, the call raises `Cancelled`: there is no lease, no

@@ -7,9 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from queenbee.cli.app import tell
-from queenbee.git.remote.terms import Terms
-
 if TYPE_CHECKING:
     from queenbee.library.hive import Hive
 
@@ -21,11 +18,6 @@ def confirm_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return click.option("--confirm", is_flag=True, help="Only if the git remote confirms it")(
         command
     )
-
-
-def confirmation(hive: Hive, *, confirm: bool = False, local_if_offline: bool = False) -> Terms:
-    """Returns how the grants of the running command are confirmed, if they are."""
-    return Terms(hive, confirm=confirm, local_if_offline=local_if_offline, tell=tell)
 
 
 def granted(
@@ -44,9 +36,14 @@ def granted(
         from queenbee.cli.progress import waiting  # noqa: PLC0415 - start-up
 
         watcher = waiting()
-    terms = confirmation(hive, confirm=confirm, local_if_offline=local_if_offline)
     try:
-        return list(terms.granted(lambda left_s: attempt(left_s, watcher), wait_s=wait_s or 0))
+        given = hive.grant(
+            lambda left_s: attempt(left_s, watcher),
+            confirm=confirm,
+            local_if_offline=local_if_offline,
+            timeout_s=wait_s or 0,
+        )
+        return list(given)
     finally:
         if watcher is not None:
             watcher(None)

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar
 
+from queenbee.core.records import Assignment, Reservation
 from queenbee.library.calls import Calls
 from queenbee.library.hive import Hive
 from queenbee.library.issues import TrackedIssues
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
     from typing import Self
 
-    from queenbee.core.records import Assignment, Reservation
     from queenbee.services.changes import Change
     from queenbee.services.waiting.pauses import Steps
 
@@ -67,6 +67,7 @@ def awaited(
 
     awaits.__doc__ = call.__doc__
     awaits.__name__ = call.__name__
+    awaits.__wrapped__ = call  # type: ignore[attr-defined] # `help` shows its parameters.
     return awaits
 
 
@@ -92,6 +93,13 @@ def _untake(hive: Hive, found: object) -> None:
             hive.assignments.release(each.id, reason=_GIVEN_UP)
         if not found.again:
             _unclaim(hive.assignments, found.assignment)
+
+
+def _ungrant(hive: Hive, grants: Sequence[Assignment | Reservation]) -> None:
+    _unreserve(hive.reservations, [each for each in grants if isinstance(each, Reservation)])
+    for each in grants:
+        if isinstance(each, Assignment):
+            _unclaim(hive.assignments, each)
 
 
 class AsyncReservations(Awaited[Reservations]):
@@ -120,8 +128,12 @@ class AsyncMessages(Awaited[Messages]):
     """Messages between droids."""
 
     send = awaited(Messages.send)
+    send_many = awaited(Messages.send_many)
+    answer = awaited(Messages.answer)
     reply = awaited(Messages.reply)
     inbox = awaited(Messages.inbox)
+    get = awaited(Messages.get)
+    since = awaited(Messages.since)
     read_unread = awaited(Messages.read_unread)
     mark_read = awaited(Messages.mark_read)
     acknowledge = awaited(Messages.acknowledge)
@@ -168,8 +180,11 @@ class AsyncHive(Awaited[Hive]):
 
     next = awaited(Hive.next, _untake)
     following = awaited(Hive.following, _untake)
+    grant = awaited(Hive.grant, _ungrant, is_long=True)
     complete = awaited(Hive.complete, is_long=True)
     land = awaited(Hive.land, is_long=True)
+    abort_landing = awaited(Hive.abort_landing, is_long=True)
+    last_landing = awaited(Hive.last_landing)
     team = awaited(Hive.team, is_long=True)
     answer_review = awaited(Hive.answer_review, is_long=True)
     withdraw = awaited(Hive.withdraw, is_long=True)
@@ -200,6 +215,19 @@ class AsyncHive(Awaited[Hive]):
         """Opens a hive, as `Hive.open` does."""
         opened = _in_one(Hive.open, start, droid=droid, beads_dir=beads_dir, env=env)
         return cls(await Calls().run(opened, Hive.close))
+
+    @classmethod
+    async def init(
+        cls,
+        start: str | os.PathLike[str] | None = None,
+        *,
+        droid: str | None = None,
+        beads_dir: str | os.PathLike[str] | None = None,
+        env: Mapping[str, str] | None = None,
+    ) -> Self:
+        """Makes a hive where there is none, and opens it, as `Hive.init` does."""
+        made = _in_one(Hive.init, start, droid=droid, beads_dir=beads_dir, env=env)
+        return cls(await Calls().run(made, Hive.close))
 
     async def changes(
         self,

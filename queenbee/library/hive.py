@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from typing import Any, Self
 
     from queenbee.checks.executing import Progress
+    from queenbee.core.records import Assignment, Reservation
     from queenbee.core.reviews.review import Review
     from queenbee.git.landing.landed_issue import Landed
     from queenbee.git.landing.requests import Request
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
     from queenbee.store.giving_up import Event
     from queenbee.store.trust import Proposal
     from queenbee.workflows.completing import Completion
+
+    Grant = Assignment | Reservation
 
 WAIT_S = 600.0
 """How long `wait` waits, if nothing else is said."""
@@ -156,6 +159,23 @@ class Hive(complete_hive.Hive):
         what keeps the remote from confirming this one is told to `tell`, and the answer is None.
         """
         return (yield from self._terms(confirm=confirm).take_following(timeout_s, on_progress))
+
+    @typed
+    def grant(
+        self,
+        attempt: Callable[[float], Sequence[Grant]],
+        *,
+        confirm: bool = False,
+        local_if_offline: bool = False,
+        timeout_s: float = 0,
+    ) -> Sequence[Grant]:
+        """Returns the assignments or leases that `attempt` gets, given the seconds that it may
+        wait; with `confirm`, or the setting `sync.confirm`, only if the git remote confirms them,
+        or, with `local_if_offline`, cannot be reached. Raises what `attempt` raises, `Taken` or
+        `Held` if another machine was faster, and `Unreachable`.
+        """
+        terms = self._terms(confirm=confirm, local_if_offline=local_if_offline)
+        return terms.granted(attempt, wait_s=timeout_s)
 
     @typed
     def complete(

@@ -56,6 +56,17 @@ class TestAClaim:
         assert not given.unconfirmed
         assert [line.get("token") for line in two.lines()] == [None, 1]
 
+    def test_is_confirmed_for_a_program_where_it_asks_or_the_settings_do(self, two: World) -> None:
+        ada = two.hive("ada")
+        (given,) = ada.grant(lambda _: [ada.assignments.claim("shop-1")], confirm=True)
+        assert given.token == 1
+        (given,) = ada.grant(lambda _: [ada.assignments.claim("shop-2")])
+        assert given.token == 0
+        two.settings("bob", '[sync]\nconfirm = "remote"\n')
+        bob = two.hive("bob")
+        with pytest.raises(Taken):
+            bob.grant(lambda _: [bob.assignments.claim("shop-1")])
+
     @pytest.mark.parametrize("first", ["ada", "bob"])
     def test_that_another_machine_has_is_refused_whatever_the_clocks(
         self, two: World, first: str

@@ -230,6 +230,7 @@ def test_each_awaited_call_has_the_words_of_its_call() -> None:
         for name, call in vars(kind).items():
             if not name.startswith("_") and inspect.iscoroutinefunction(call) and name != "close":
                 assert call.__doc__, name
+    assert "timeout_s" in inspect.signature(AsyncHive.next).parameters
 
 
 def test_an_interrupt_leaves_nothing(held: Hive, repo: Path) -> None:

@@ -49,6 +49,19 @@ def test_every_error_pickles_and_can_be_copied() -> None:
             assert str(again) == "a message"
 
 
+def test_an_error_names_the_calls_that_its_hint_means(hive: Hive, reviewer: Hive) -> None:
+    reviewer.reservations.reserve(["src/**"])
+    with pytest.raises(Held) as refused:
+        hive.reservations.reserve(["src/a.py"])
+    assert refused.value.calls == ("reservations.reserve", "messages.send")
+    assert NotFound("x", hint="see: queen issue list; queen msg send ui 'queen undo'").calls == (
+        "issues.find",
+        "messages.send",
+    )
+    for hint in (None, "queen doctor", "queen nextdoor", "the next"):
+        assert NotFound("x", hint=hint).calls == ()
+
+
 def test_what_an_error_carries_is_an_attribute_of_it(hive: Hive, reviewer: Hive) -> None:
     reviewer.reservations.reserve(["src/**"])
     with pytest.raises(Held) as refused:

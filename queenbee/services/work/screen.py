@@ -169,6 +169,9 @@ class Status:
                 return found[:_RECENT]
             most *= 4  # Some were opened again.
 
+    def __repr__(self) -> str:
+        return f"Status(actor={self.actor!r}, counts={self.counts!r})"
+
     def to_dict(self) -> dict[str, object]:
         """Returns the parts as plain values."""
         return {

@@ -158,6 +158,9 @@ class Begin(_Answer):
         if len(self.mine) <= 1 and self.assignment.review is None:
             self.share = offered_share(hive, issue, subjects, again=again)
 
+    def __repr__(self) -> str:
+        return f"Begin({self.assignment!r})"
+
     def to_dict(self) -> dict[str, object]:
         """Returns the parts as plain values, with `state` `yours`."""
         return {
@@ -241,6 +244,9 @@ class Nothing(_Answer):
     def silence(self, droid: str) -> str:
         """Returns in words for how long a droid has been silent."""
         return silence(self.silent[droid], 0)
+
+    def __repr__(self) -> str:
+        return f"Nothing(state={self.state!r}, is_end={self.is_end})"
 
     def to_dict(self) -> dict[str, object]:
         """Returns the state with the open issues."""
