@@ -195,7 +195,7 @@ class _One:
         """Finishes what a landing of this worktree left to do after the target had moved; returns
         it if this worktree has nothing new since.
         """
-        if self.promised.is_open:
+        if self.promised.all():
             self.place.refresh()
         kept = self.promised.kept()
         if kept is None:
