@@ -3,8 +3,9 @@ branch or remove a worktree: the hive of the repository, and an agent of a team 
 
 A name is no proof: a row, another agent or a person may give anything the name of a droid. So what
 QueenBee makes gets a note in the git folder, where nothing arrives from elsewhere. The note of a
-worktree is a file in its own git directory, and goes with it. That of a branch is in the
-repository's config, in the section of the branch: git moves it when the branch is renamed, and
+worktree stands beside git's config, and not where an agent that commits has to write; it has a mark
+that is also in the worktree's own git directory, so that it ends with that. That of a branch is in
+the repository's config, in the section of the branch: git moves it when the branch is renamed, and
 removes it with the branch, so that a later branch of that name is not taken for ours. ADR 0040.
 """
 
@@ -12,7 +13,9 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import time
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
@@ -73,9 +76,11 @@ class MadeNote:
 def worktree_note(place: Worktree) -> MadeNote | None:
     """Returns the note of a worktree that QueenBee made, or None."""
     try:
-        return _read(safe_open.read(os.path.join(place.git_dir, _NOTE), 1 << 16))
+        mark = safe_open.read(os.path.join(place.git_dir, _NOTE), 1 << 8)
+        noted, _, said = safe_open.read(_kept(place.git_dir), 1 << 16).partition(b"\n")
     except (OSError, QueenError):
         return None
+    return _read(said) if mark == noted else None
 
 
 def branch_note(layout: Layout, branch: str) -> MadeNote | None:
@@ -125,7 +130,24 @@ def note_branch(layout: Layout, made: MadeNote) -> None:
 
 def note_worktree(git_dir: str, made: MadeNote) -> None:
     """Notes a worktree as made by QueenBee."""
-    write_document(os.path.join(git_dir, _NOTE), json.dumps(asdict(made)).encode())
+    path = os.path.join(git_dir, _NOTE)
+    try:
+        mark = safe_open.read(path, 1 << 8)
+    except FileNotFoundError:
+        mark = secrets.token_hex(16).encode()
+        write_document(path, mark)
+    write_document(_kept(git_dir), mark + b"\n" + json.dumps(asdict(made)).encode())
+
+
+def forget_worktree(git_dir: str) -> None:
+    """Removes the note of a worktree that is gone. Never fails."""
+    with suppress(OSError, QueenError):
+        safe_open.unlink(_kept(git_dir))
+
+
+def _kept(git_dir: str) -> str:
+    worktrees_dir, name = os.path.split(git_dir)
+    return os.path.join(os.path.dirname(worktrees_dir), _NOTE, name)
 
 
 def adopt(layout: Layout, branch: str) -> None:

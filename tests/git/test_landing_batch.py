@@ -18,6 +18,8 @@ from hives import Queen, commit_file, git, write_lines
 from queenbee import Hive
 from queenbee.git.landing.refusals import PushRefused
 from queenbee.git.landing.together.pace import Pace
+from queenbee.git.landing.work import ASKED
+from queenbee.services.waiting.landing_steps import Promises
 from queenbee.services.waiting.landing_turn import folder_of
 from queenbee.store import waiting_line
 
@@ -668,3 +670,34 @@ class TestHooks:
         assert [code for code, _ in done] == [0, 0, 0], done
         assert "together with" not in done[2][1]
         assert "changes the check: .githooks/post-merge" in done[2][1]
+
+
+def test_a_place_in_the_line_lands_nothing_that_its_worktree_has_not_asked_for(
+    team: Team, trees: Sequence[Path]
+) -> None:
+    """The line is in the state folder, where an agent in a sandbox may write."""
+    precious, fields = trees[1], {"droid": "ui", "target": "main"}
+    first = waiting_line.enter(team.folder, fields, 1)
+    started = team.queen.start("land", "--check", "true", cwd=trees[0], as_="w0")
+    team.until(lambda: len(list(waiting_line.live(team.folder))) == 2)
+    asked = json.loads((team.repo / ".git" / "worktrees" / "w0" / ASKED).read_text())
+    own = {"tree": str(precious), "branch": precious.name, "head": head(precious)}
+    fields |= {"tree": str(precious), "offer": asked | own}
+    planted = waiting_line.enter(team.folder, fields, 1)
+    first.leave()
+    ((code, said),) = team.finish([started])
+    planted.leave()
+    assert code == 0, said
+    assert not (team.repo / f"{precious.name}.txt").exists()
+
+
+def test_a_promise_moves_no_branch_that_has_not_asked_for_it(
+    team: Team, trees: Sequence[Path]
+) -> None:
+    before = head(trees[0])
+    commit_file(team.repo, "main.txt", "main\n")
+    promise = {"commit": head(team.repo), "before": "", "head": before, "issue_id": None}
+    for _ in ("never asked", "asked, and not landed"):
+        Promises(team.folder, str(trees[0])).add(**promise)
+        done = team.queen("land", "--check", "false", cwd=trees[0], as_="w0")
+        assert (done.code, head(trees[0])) == (1, before), done

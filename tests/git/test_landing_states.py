@@ -18,6 +18,7 @@ from queenbee.errors import QueenError
 from queenbee.git.landing import NotLanded, Rules, Work, abort, land
 from queenbee.git.landing.commands import ACTION
 from queenbee.git.landing.moving.healing import STEPS, Found, remedy
+from queenbee.git.landing.work import ASKED
 from queenbee.services.care.doctor import examine
 from queenbee.services.waiting.landing_steps import Promises, Step
 from queenbee.services.waiting.landing_turn import folder_of
@@ -58,6 +59,13 @@ class Trees:
         commit_file(self.one, "README.md", "one\n")
         commit_file(self.repo, "README.md", "main\n")
         return head(self.repo)
+
+    def promise(self, issue_id: str | None = None) -> None:
+        """Promises the worktree what it has asked for."""
+        asked = {"head": head(self.one)}
+        (self.repo / ".git" / "worktrees" / "one" / ASKED).write_text(json.dumps(asked))
+        said = {"commit": head(self.one), "issue_id": issue_id, **asked}
+        Promises(str(self.folder), str(self.one)).add(**said)
 
     def step(self, name: str, tree: Path, before: str, after: str) -> None:
         with Step.of(str(self.folder), str(tree)) as step:
@@ -125,11 +133,11 @@ def killed_with_the_target_half_moved(trees: Trees) -> None:
 
 def killed_after_the_target_moved(trees: Trees) -> None:
     git(trees.repo, "merge", "-q", "--ff-only", "one")
-    Promises(str(trees.folder), str(trees.one)).add(commit=head(trees.one), issue_id=None)
+    trees.promise()
 
 
 def promised_and_then_killed(trees: Trees) -> None:
-    Promises(str(trees.folder), str(trees.one)).add(commit=head(trees.one), issue_id=None)
+    trees.promise()
 
 
 def torn(trees: Trees) -> None:
@@ -541,7 +549,7 @@ def test_one_landing_completes_one_issue(
         quick("claim", issue, as_="one", cwd=trees.one)
         if issue == "x-1":
             killed_after_the_target_moved(trees)
-            Promises(str(trees.folder), str(trees.one)).add(commit=head(trees.one), issue_id="x-1")
+            trees.promise("x-1")
             quick("complete", "x-1", as_="one", cwd=trees.one)
     assert quick("land", "--unchecked", as_="one", cwd=trees.one).code == 0
     done = quick("issue", "assignments", "--status", "completed", "--json").json

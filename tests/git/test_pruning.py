@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -70,6 +71,40 @@ def test_whose_droid_is_there_or_has_an_issue_stays(
     assert "squashed" in said
     assert made["landed"].exists()
     assert made["squashed"].exists()
+
+
+def test_a_note_that_an_agent_wrote_removes_nothing(
+    repo: Path, quick: QuickQueen, made: dict[str, Path]
+) -> None:
+    """In a worktree's own git directory, where an agent that commits has to write."""
+    git(repo, "worktree", "add", "-q", "-b", "mine", "../mine")
+    commit_file(repo.parent / "mine", "a.txt", "x\n")
+    git(repo, "merge", "-q", "mine")
+    dirs = repo / ".git" / "worktrees"
+    said = {"branch": "mine", "path": str(repo.parent / "mine"), "base": "", "droid": "mine"}
+    other = (dirs / made["fresh"].name / "queenbee-made").read_bytes()
+    for note in (json.dumps(said).encode(), other, other + b"\n" + json.dumps(said).encode()):
+        (dirs / "mine" / "queenbee-made").write_bytes(note)
+        assert "mine" not in kept(quick)
+        assert (repo.parent / "mine").exists()
+
+
+def test_what_is_made_anew_by_hand_under_the_same_name_stays(
+    repo: Path, quick: QuickQueen, made: dict[str, Path]
+) -> None:
+    git(repo, "worktree", "remove", str(made["landed"]))
+    git(repo, "worktree", "add", "-q", str(made["landed"]), "landed")
+    (repo / ".git" / "worktrees" / made["landed"].name / "queenbee-made").touch()
+    assert "landed" not in kept(quick)
+    assert made["landed"].exists()
+
+
+def test_what_goes_leaves_no_note(repo: Path, quick: QuickQueen, made: dict[str, Path]) -> None:
+    notes = repo / ".git" / "queenbee-made"
+    before = {each.name for each in notes.iterdir()}
+    kept(quick)
+    gone = before - {each.name for each in notes.iterdir()}
+    assert gone == {made["landed"].name, made["squashed"].name}
 
 
 def test_what_a_person_handed_over_stays(repo: Path, quick: QuickQueen) -> None:

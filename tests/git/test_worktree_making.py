@@ -185,7 +185,7 @@ def test_killed_at_any_step_the_same_call_goes_on(tree: Path) -> None:
         hive.assignments.release("qb-1")
         remove(opened(tree), "ui")
         assert (trees(tree), branches(tree)) == (["repo"], ["main"])
-    assert step == 15  # Seven steps were stopped, before and after each.
+    assert step == 17  # Eight steps were stopped, before and after each.
 
 
 def test_a_note_of_a_killed_call_deletes_nobodys_branch(tree: Path) -> None:

@@ -157,7 +157,10 @@ class TestAnAgentInAnotherRepository:
     def test_removes_none_that_its_namesake_there_made(self, team: Team, other: Path) -> None:
         note = {"branch": "mine", "path": f"{other}-mine", "base": "", "droid": "x", "by": "amber"}
         place = other / ".git" / "worktrees" / "other-mine"
-        (place / "queenbee-made").write_text(json.dumps(note))
+        (place / "queenbee-made").write_text("mark")
+        (other / ".git" / "queenbee-made").mkdir(exist_ok=True)
+        kept = other / ".git" / "queenbee-made" / place.name
+        kept.write_text(f"mark\n{json.dumps(note)}")
         said = tried(team, f"cd {other}; queen worktree remove mine --force --as x\n")
         assert "whom queen start looks after, did not make" in said
         assert Path(f"{other}-mine").exists()

@@ -29,6 +29,7 @@ SPOILS = {
     "no .git": f"{COMMITS}rm -rf .git\n",
     "another .git": f"{COMMITS}rm .git; git init -q .\n",
     ".git of the main worktree": f'{COMMITS}echo "gitdir: ../repo/.git" > .git\n',
+    ".git of another repository": f'{COMMITS}cp -r ../repo ../x; echo "gitdir: ../x/.git" > .git\n',
     "no git directory": f"{COMMITS}rm -rf {GIT_DIR}\n",
     "no worktree": f"{COMMITS}cd ..; rm -rf repo-ui\n",
     "no worktree, no branch": f"git checkout -q --detach; {COMMITS}cd ..; rm -rf repo-ui\n",

@@ -87,7 +87,6 @@ def land(  # noqa: PLR0913 - by name
         turn.lets_go_first = one.lets_go_first
         one.begin(go_on=go_on)
         turn.entered = one.step.end
-        turn.offer = one.offer()
         turn.checkout = checkout_path(one.place, turn.folder)
         turn.is_answered = one.is_over
         try:
@@ -184,6 +183,8 @@ class _One:
 
     def __exit__(self, *_: object) -> None:
         self.place.objects.close()
+        if not self.promised.all():
+            self.promised.end()
         self.step.close()
 
     def heal(self) -> None:
@@ -351,7 +352,7 @@ class _One:
         if self.rules.batch < 2 or self.work.is_alone or strategy in (REBASE, PROPOSED):
             return None
         offered = Offer(
-            *("", "", place.tree, place.branch, self._head),
+            *("", self._store.actor, place.tree, place.branch, self._head),
             *(self.rules.check, strategy, self.work.subject(), self.work.issue_id),
         )
         return offered.to_dict()
@@ -371,6 +372,7 @@ class _One:
         if self.step.name != "conflict":  # Others stand back for that until this is in the line.
             self.step.end()
         self._head = self.place.head()
+        self.promised.ask(self._head, self.offer())
 
     def finish(self, done: Landing, issue_id: object = None) -> Landing:
         """Does what follows a landing: others need not wait for that."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,8 @@ from queenbee.git.landing.commands import is_commit
 from queenbee.git.landing.judged.check_files import check_files
 from queenbee.git.landing.judged.judging import Judging, whole_check
 from queenbee.git.run import OWNERS, settings
+from queenbee.store.git_files.worktrees import worktrees
+from queenbee.store.whole_files import recall
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
     from queenbee.git.landing.refusals import TargetFails
     from queenbee.git.objects import Objects
     from queenbee.services.open_store import Store
+    from queenbee.store.layout import Layout
 
 CHECK = "queenbee.check"
 """The setting of git that holds the check of a repository on this machine."""
@@ -217,19 +221,24 @@ class Offer:
         return {name: getattr(self, name) for name in _OFFERED}
 
 
-_OFFERED = ("branch", "head", "check", "strategy", "subject", "issue_id")
+_OFFERED = ("droid", "tree", "branch", "head", "check", "strategy", "subject", "issue_id")
+ASKED = "queenbee-asked"
+"""The file, in the git directory of a worktree, that says what is to land of it: the line of those
+who wait is where agents in a sandbox write.
+"""
 
 
-def offers(line: Sequence[tuple[str, Fields]]) -> list[Offer]:
+def offers(layout: Layout, line: Sequence[tuple[str, Fields]]) -> list[Offer]:
     """Returns the offers of those in a line; who wants to land alone makes none."""
+    git_dirs = {each.path: each.git_dir for each in worktrees(layout) if each.linked}
     found = []
     for entry, fields in line:
-        said = fields.get("offer")
+        tree = str(fields.get("tree"))
+        said = recall(os.path.join(git_dirs[tree], ASKED)) if tree in git_dirs else None
         parts = [said.get(each) for each in _OFFERED] if isinstance(said, dict) else [0]
-        is_whole = all(isinstance(each, str | None) for each in parts) and parts[0]
-        if is_whole and is_commit(parts[1]):
-            about = [str(fields.get(each)) for each in ("droid", "tree")]
-            found.append(Offer(entry, *about, *parts))
+        is_whole = all(isinstance(each, str | None) for each in parts) and parts[2]
+        if is_whole and is_commit(parts[3]) and parts[1] == tree:
+            found.append(Offer(entry, *parts))
     return found
 
 

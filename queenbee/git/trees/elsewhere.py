@@ -1,8 +1,9 @@
 """A worktree whose own git settings say that its files are elsewhere, or its repository.
 
 Git believes `core.worktree` in the `config.worktree` of a linked worktree: what git does "there" is
-then done to any folder. And it believes `commondir`: what git does there then runs hooks of another
-repository. Nothing of ours makes that, and nothing of ours follows it.
+then done to any folder. It believes `commondir`: what git does there then runs hooks of another
+repository. And it believes the file `.git`: what git does there is then done to the branch of
+another worktree. Nothing of ours makes that, and nothing of ours follows it.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING
 from queenbee.core.text import mentioned, shell_word, suggested
 from queenbee.errors import Conflict
 from queenbee.git.run import as_the_user
-from queenbee.store.git_trees import config_value, git_tree
+from queenbee.store.git_trees import config_value, git_tree, whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,16 +26,26 @@ _NAMES = ("worktree", "bare")
 
 def refuse_elsewhere(tree: str) -> None:
     """Raises `Conflict` for a linked worktree whose settings name another folder, or none, or whose
-    git directory leads to another repository than the one that has it.
+    git directory leads to another repository than the one that has it, or is of another folder.
     """
     here = git_tree(tree)
-    if here is not None and here.linked and not _is_at_home(here):
+    if here is None or not here.linked:
+        return
+    if not _is_at_home(here):
         raise Conflict(
             f"git's directory of {mentioned(tree)}, {here.git_dir}, leads to another repository, "
             f"{mentioned(here.common_dir)}",
             hint=f"if nobody meant that: echo ../.. > {shell_word(here.git_dir)}/commondir",
         )
-    for name in _said(here.git_dir) if here is not None and here.linked else ():
+    own = os.path.dirname(os.path.join(here.git_dir, whole(os.path.join(here.git_dir, "gitdir"))))
+    if not os.path.isdir(own) or not os.path.samefile(own, here.tree):
+        there = here.common_dir if os.path.lexists(own) else here.tree
+        raise Conflict(
+            f"the .git of {mentioned(tree)} leads to the branch and index of another worktree, "
+            f"{mentioned(own)}",
+            hint=f"{suggested('git -C', there)} worktree repair",
+        )
+    for name in _said(here.git_dir):
         raise Conflict(
             f"git's settings of {mentioned(tree)} alone say core.{name}: its files would be those "
             "of another folder",

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import os
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from queenbee.core.text import mentioned
-from queenbee.errors import Conflict, QueenError
+from queenbee.errors import Conflict
 from queenbee.git.run import as_the_user
 from queenbee.git.trees.submodules import carried, carry
 from queenbee.store.git_files.worktrees import worktrees
-from queenbee.store.git_trees import git_tree
 
 if TYPE_CHECKING:
     from queenbee.store.git_files.worktrees import Worktree
@@ -49,12 +47,4 @@ def worktrees_in(layout: Layout, path: str) -> list[Worktree]:
     """Returns the linked worktrees of this repository that are a folder, or in it."""
     top = os.path.join(os.path.realpath(path), "")
     inside = (each for each in worktrees(layout) if f"{each.path}/".startswith(top))
-    return [each for each in inside if each.linked and _is_one(each)]
-
-
-def _is_one(place: Worktree) -> bool:
-    """Returns whether the folder is still that worktree, and no other repository."""
-    with suppress(QueenError):
-        here = git_tree(place.path)
-        return here is not None and here.git_dir == place.git_dir
-    return False
+    return [each for each in inside if each.linked]

@@ -36,7 +36,7 @@ from queenbee.git.worktrees.preparing import end_setup
 from queenbee.git.worktrees.worktree_removal import begin, begun, refuse_mounts
 from queenbee.services.leases.edits import is_exempt
 from queenbee.store import safe_open
-from queenbee.store.git_files.worktrees import Worktree, worktrees
+from queenbee.store.git_files.worktrees import Worktree, noted_trees, worktrees
 from queenbee.store.git_trees import git_tree, leads_to
 from queenbee.store.lock import LongLock
 
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from queenbee.git.unmerged import Snapshot
     from queenbee.git.worktrees.worktree_removal import Removal
     from queenbee.services.hive import Services
+    from queenbee.store.layout import Layout
 
 _PATIENCE_S = 600.0
 """Whoever removes a worktree, or wants to see them all, waits until git has looked at each."""
@@ -198,6 +199,7 @@ def _found(
 def _at(hive: Services, path: str) -> Place:
     place = next((each for each in places(hive) if each.path == path), None)
     if place is None:
+        _refuse_replaced(hive.layout, path)
         raise NotFound(f"{path} is not a worktree of this repository", hint="queen worktree list")
     return place
 
@@ -224,7 +226,6 @@ def _removed(
     refuse_removing(hive.layout, place.found)
     refuse_elsewhere(place.path)
     top = here.main_tree or here.common_dir
-    _refuse_replaced(place, removal, top)
     _refuse_locked(place)
     refuse_mounts(place.path)
     ignored = ignored_with_nested(place.path)
@@ -266,16 +267,20 @@ def _commit_of_all(place: Place, kept: str | None) -> str | None:
     return line("rev-parse", "--verify", "--quiet", of, cwd=place.path, repository={})
 
 
-def _refuse_replaced(place: Place, removal: Removal | None, top: str) -> None:
-    """Raises `Conflict` if the `.git` of a worktree is not the one that git has made there."""
-    if removal is not None or leads_to(place.path, place.git_dir):
-        return
-    dot_git = os.path.join(place.path, ".git")
-    aside = suggested("mv", dot_git, f"{place.path}.git")
-    raise Conflict(
-        f"{mentioned(dot_git)} is that of another repository; nothing was removed",
-        hint=f"{aside} && {suggested('git -C', top)} worktree repair, then the same again",
-    )
+def _refuse_replaced(layout: Layout, name: str) -> None:
+    """Raises `Conflict` if the `.git` of this worktree is not the one that git has made there."""
+    common_dir = str(layout.common_dir)
+    for each in (Worktree(*said, common_dir) for said in noted_trees(common_dir)):
+        dot_git = os.path.join(each.path, ".git")
+        is_meant = name in (each.path, os.path.basename(each.path), each.branch, each.droid)
+        if is_meant and os.path.lexists(dot_git) and not leads_to(each.path, each.git_dir):
+            aside = suggested("mv", dot_git, f"{each.path}.git")
+            raise Conflict(
+                f"{mentioned(dot_git)} is that of another repository, or of another worktree; "
+                "nothing was removed",
+                hint=f"{aside} && {suggested('git -C', common_dir)} worktree repair, then the same "
+                "again",
+            )
 
 
 def _refuse_locked(place: Place) -> None:
@@ -302,6 +307,7 @@ def _named(hive: Services, name: str) -> Place:
                 hint="name one by its path: queen worktree list --json",
                 candidates=[each.path for each in found],
             )
+    _refuse_replaced(hive.layout, name)
     raise NotFound(f"there is no worktree {name!r}", hint="queen worktree list")
 
 

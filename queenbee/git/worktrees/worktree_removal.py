@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 
 from queenbee.core.text import mentioned, suggested
 from queenbee.errors import Conflict, QueenError
+from queenbee.git.ownership import forget_worktree
 from queenbee.git.run import as_the_user
 from queenbee.git.unfinished import keep_late
 from queenbee.store import safe_open
@@ -144,6 +145,7 @@ class Removal:
                     found.save()
                 if found._emptied(seen):
                     as_the_user("worktree", "remove", "-f", "-f", "--", found.aside, cwd=top)
+                    forget_worktree(found.git_dir)
                     return found
         except (OSError, QueenError) as error:
             said = error.message if isinstance(error, QueenError) else str(error)

@@ -135,8 +135,6 @@ class LandingTurn:
     ) -> None:
         self.is_next: bool = False
         """Whether this one comes back from a conflict, and so stands before the others."""
-        self.offer: dict[str, object] | None = None
-        """What whoever has the turn needs to land this one too."""
         self.checkout = ""
         """Where it is merged and checked with others."""
         self.is_answered: Callable[[], bool] = lambda: False
@@ -219,7 +217,6 @@ class LandingTurn:
             "checkout": self.checkout,
             "since": format_ms(self._store.now_ms()),
             "pid": os.getpid(),
-            "offer": self.offer,
         }
 
     def _wait(self) -> None:

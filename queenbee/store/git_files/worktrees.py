@@ -12,7 +12,7 @@ from queenbee.core.names import is_name
 from queenbee.errors import Unreadable
 from queenbee.store import safe_open
 from queenbee.store.files import stamp_of
-from queenbee.store.git_trees import git_tree
+from queenbee.store.git_trees import git_tree, leads_to
 
 TYPE_CHECKING = False  # Spares the 9 ms that typing takes.
 if TYPE_CHECKING:
@@ -61,8 +61,8 @@ class Worktree:
 def worktrees(layout: Layout) -> list[Worktree]:
     """Returns the worktrees of the repository that a hive is used from, the main one first.
 
-    Those whose folder is gone are left out; so are the main one of a bare repository, and checkouts
-    for landings. Empty outside git.
+    Those whose folder is gone, or has the `.git` of something else, are left out; so are the main
+    one of a bare repository, and checkouts for landings. Empty outside git.
     """
     here = git_tree(layout.tree)
     if here is None:
@@ -225,15 +225,20 @@ def commit_at(tree: str) -> str:
 
 
 def _linked(common_dir: str) -> Iterator[Worktree]:
+    for tree, git_dir in noted_trees(common_dir):
+        if leads_to(tree, git_dir) and not is_checkout(git_dir):
+            yield Worktree(tree, git_dir, common_dir)
+
+
+def noted_trees(common_dir: str) -> Iterator[tuple[str, str]]:
+    """Yields the folders that git takes for linked worktrees, each with its git directory: one may
+    be gone, or be something else by now.
+    """
     folder = os.path.join(common_dir, "worktrees")
     for name in safe_open.names_in(folder):
         git_dir = os.path.join(folder, name)
-        dot_git = _text(os.path.join(git_dir, "gitdir"))
-        if not dot_git:
-            continue
-        dot_git = os.path.join(git_dir, dot_git)  # It may be relative.
-        if os.path.exists(dot_git) and not is_checkout(git_dir):
-            yield Worktree(os.path.realpath(os.path.dirname(dot_git)), git_dir, common_dir)
+        if dot_git := _text(os.path.join(git_dir, "gitdir")):  # It may be relative.
+            yield os.path.realpath(os.path.join(git_dir, os.path.dirname(dot_git))), git_dir
 
 
 def droid_of(git_dir: str) -> str | None:

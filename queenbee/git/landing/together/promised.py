@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import time
+from contextlib import suppress
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
+from queenbee.errors import QueenError
+from queenbee.git.landing.work import ASKED
 from queenbee.services.waiting.landing_steps import Promises
-from queenbee.store import waiting_line
+from queenbee.store import safe_open, waiting_line
+from queenbee.store.whole_files import keep, recall
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -29,10 +34,17 @@ class Promised(Promises):
         super().__init__(folder, place.tree)
         self._place = place
         self._folder = folder
+        self._asked = os.path.join(place.git_dir, ASKED)
+
+    def ask(self, head: str, offer: Mapping[str, object] | None) -> None:
+        """Notes which commit of this worktree is to land, and what others need to land it."""
+        keep(self._asked, offer or {"head": head})
 
     def kept(self) -> Fields | None:
-        """Returns the promise that was kept, if there is one."""
-        for each in self.all():
+        """Returns the promise that was kept, if there is one, of what was asked here."""
+        said = recall(self._asked)
+        head = said.get("head") if isinstance(said, dict) else None
+        for each in (each for each in self.all() if head and each.get("head") == head):
             commit, before = (str(each.get(name) or "") for name in ("commit", "before"))
             if landed := self._place.landed_as(commit, before):
                 return {**each, "commit": landed, "is_amended": landed != commit}
@@ -48,6 +60,12 @@ class Promised(Promises):
             if kept:
                 return kept
         return self.kept()
+
+    def end(self) -> None:
+        """Removes them: what follows from the one that was kept has been done."""
+        super().end()
+        with suppress(OSError, QueenError):
+            safe_open.unlink(self._asked)
 
     def give(
         self,

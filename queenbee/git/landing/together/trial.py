@@ -177,7 +177,7 @@ class Trial:
         rules = self._rules
         return [
             each
-            for each in offers(turn.behind())
+            for each in offers(self._place.layout, turn.behind())
             if (each.check, each.strategy) == (rules.check, rules.strategy)
         ]
 

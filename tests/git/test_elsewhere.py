@@ -1,0 +1,69 @@
+"""A worktree whose `.git` leads to something else: nothing is done there, nothing of it runs."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from hives import QuickQueen, commit_file, git
+from made_worktrees import add, opened
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def tree(repo: Path, quick: QuickQueen) -> Path:
+    """A worktree `ui` that has landed."""
+    path = Path(add(opened(repo), "ui").path)
+    commit_file(path, "ui.txt", "ui\n")
+    assert quick("land", "--unchecked", cwd=path, as_="ui").code == 0
+    return path
+
+
+def test_the_branch_of_another_worktree_does_not_land(
+    repo: Path, tree: Path, quick: QuickQueen
+) -> None:
+    git(repo, "worktree", "add", "-q", "-b", "precious", "../precious")
+    precious = repo.parent / "precious"
+    commit_file(precious, "draft.txt", "not ready\n")
+    before = git(repo, "rev-parse", "main", "precious")
+    own = (tree / ".git").read_text()
+    (tree / ".git").write_text((precious / ".git").read_text())
+    for words in (("land", "--unchecked"), ("land", "--unchecked", "-m", "x")):
+        done = quick(*words, cwd=tree, as_="ui")
+        assert done.code == 5, done
+        assert f"the branch and index of another worktree, {precious}" in done.err
+    assert git(repo, "rev-parse", "main", "precious") == before
+    assert git(precious, "status", "--porcelain") == ""
+    git(repo, "worktree", "repair")  # As the refusal says.
+    assert (tree / ".git").read_text() == own
+    assert "nothing to land" in quick("land", "--unchecked", cwd=tree, as_="ui").err
+
+
+@pytest.mark.parametrize("linked", [False, True])
+def test_nothing_of_another_repository_runs(
+    repo: Path, tree: Path, quick: QuickQueen, tmp_path: Path, linked: bool
+) -> None:
+    other, ran = tmp_path / "other", tmp_path / "ran"
+    shutil.copytree(repo / ".git", other / ".git")
+    if linked:
+        git(other, "worktree", "add", "-q", "-b", "own", "../own")
+    leads = other / ".git" / "worktrees" / "own" if linked else other / ".git"
+    program = f"sh -c 'touch {ran}; cat'"
+    git(other, "config", "core.fsmonitor", program)
+    git(other, "config", "filter.x.clean", program)
+    (other / ".git" / "info" / "attributes").write_text("* filter=x\n")
+    for name in ("reference-transaction", "post-checkout", "post-index-change", "pre-commit"):
+        hook = other / ".git" / "hooks" / name
+        hook.write_text(f"#!/bin/sh\ntouch {ran}\n")
+        hook.chmod(0o755)
+    (tree / ".git").write_text(f"gitdir: {leads}\n")
+    (tree / "ui.txt").write_text("changed\n")
+    assert quick("worktree", "prune").code == 0
+    assert quick("worktree", "list").code == 0
+    for more in ([], ["--force"]):
+        refused = quick("worktree", "remove", "ui", *more)
+        assert (refused.code, "is that of another repository" in refused.err) == (5, True), refused
+    assert not ran.exists()
+    assert (tree / "ui.txt").read_text() == "changed\n"
