@@ -313,9 +313,9 @@ class Team:
 
     def _has(self, name: str) -> bool:
         while True:
-            asked = git(self.landed_in, "cat-file", "-e", f"main:{name}")
-            if not asked.returncode or os.path.isdir(self.landed_in):
-                return not asked.returncode
+            asked = git(self.landed_in, "ls-tree", "--name-only", "main", "--", name)
+            if not asked.returncode:
+                return bool(asked.stdout)
             time.sleep(0.1)  # It is away for a moment.
 
     def _ran(self, tree: str, *more: str) -> tuple[str, int]:

@@ -149,7 +149,7 @@ class _Commit:
         run = HOOK_BY_GIT if not self.hooks or runs_hooks() else HOOK_BY_ALIAS
         words = dict(zip(_HOOKS, ((), (self._message, "message"), (self._message,)), strict=True))
         for hook in (each for each in _HOOKS if each in self.hooks):
-            if not self._does(*run, hook, "--", *words[hook]):
+            if not self._does(*run, no_dash(hook), "--", *words[hook]):
                 return False
         with open(self._message, "rb") as file:
             tidy = git("stripspace", cwd=self._root, stdin=file.read(), repository={})

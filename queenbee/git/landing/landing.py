@@ -134,6 +134,8 @@ class _One:
 
     comes_back = False
     """Whether its conflict was resolved: then it stands back for nobody."""
+    in_conflict: Sequence[str] = ()
+    """The files of a conflict that was met while waiting."""
 
     def __init__(
         self,
@@ -173,8 +175,6 @@ class _One:
         """What the target was before this landing."""
         self._is_amended = False
         """Whether a hook made the commit that landed again, after the check."""
-        self.in_conflict: Sequence[str] = ()
-        """The files of a conflict that was met while waiting."""
         self._looked_at = ""
         """The commit of the target that was last looked at while waiting."""
 
