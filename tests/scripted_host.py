@@ -22,7 +22,9 @@ from pathlib import Path
 from socketserver import ThreadingMixIn, UnixStreamServer
 from typing import Any
 
+import scripted_rest
 from scripted_issues import ScriptedIssues
+from scripted_rest import Refused
 
 SLUG = "me/shop"
 _TOKENS = re.compile(r'\.\.\.|\$?\w+|"(?:[^"\\]|\\.)*"|[{}()\[\]:!@,]')
@@ -37,10 +39,6 @@ _NAMES = {
     for role in ("AUTHOR", "COMMITTER")
     for what, text in (("NAME", "Host"), ("EMAIL", "host@example.invalid"))
 }
-
-
-class Refused(Exception):
-    """The host answers, and refuses."""
 
 
 class Field:
@@ -121,6 +119,10 @@ class ScriptedHost(ThreadingMixIn, UnixStreamServer):
         self.deletes_branches = False
         self.strangers: set[str] = set()
         """Whose review cannot be asked for."""
+        self.kind = "github"
+        """Whose REST it has; GraphQL only as `github`."""
+        self.forks: dict[str, Path] = {}
+        """The bare repositories of forks, by name: `ann/shop`."""
         self.pulls: dict[int, dict[str, Any]] = {}
         self.issues = ScriptedIssues(SLUG)
         hook = repo / "hooks" / "update"
@@ -158,12 +160,21 @@ class ScriptedHost(ThreadingMixIn, UnixStreamServer):
     # What people, checks and the host do.
 
     def pull(self, branch: str, **more: Any) -> dict[str, Any]:
-        """Returns a new pull request for a branch; `fork`: of somebody else's repository."""
+        """Returns a new pull request for a branch; `fork`: of that repository."""
+        head = self._fetched(more["fork"], branch) if "fork" in more else self.tip(branch)
         return {
             "title": "", "body": "", "draft": False, "state": "OPEN", "branch": branch,
-            "base": "main", "head": self.tip(branch), "checks": {}, "reviews": [], "threads": [],
-            "comments": [], "queued": False, "auto": "", "asked": {}, **more,
+            "base": "main", "head": head, "checks": {}, "reviews": [], "threads": [],
+            "comments": [], "queued": False, "auto": "", "asked": {}, "fork": "", **more,
         }  # fmt: skip
+
+    def _fetched(self, fork: str, branch: str) -> str:
+        """Returns the commit of a branch of a fork, once it is here; nothing if it is gone."""
+        if fork not in self.forks:
+            return self.tip(branch)
+        there = str(self.forks[fork])
+        self.git("fetch", "-q", there, f"+refs/heads/{branch}:refs/forks/{fork}", ok=True)
+        return self.git("-C", there, "rev-parse", "-q", "--verify", f"refs/heads/{branch}", ok=True)
 
     def base(self, path: str, text: str) -> str:
         """Has somebody else put a file on the base branch; returns the commit."""
@@ -247,8 +258,12 @@ class ScriptedHost(ThreadingMixIn, UnixStreamServer):
     def _refreshed(self, number: int) -> dict[str, Any]:
         """Returns a pull request after it has followed pushes, as on each push."""
         pull = self.pulls[number]
-        head = pull["head"] if pull.get("fork") else self.tip(pull["branch"])
-        if pull["state"] == "OPEN" and not head and not pull.get("fork"):
+        head = (
+            self._fetched(pull["fork"], pull["branch"])
+            if pull["fork"]
+            else self.tip(pull["branch"])
+        )
+        if pull["state"] == "OPEN" and not head:
             pull["state"] = "CLOSED"
         elif pull["state"] == "OPEN" and head != pull["head"]:
             pull["head"], pull["checks"] = head, {}
@@ -301,7 +316,8 @@ class ScriptedHost(ThreadingMixIn, UnixStreamServer):
             "isDraft": pull["draft"],
             "url": f"https://github.com/{SLUG}/pull/{number}", "headRefName": pull["branch"],
             "headRefOid": pull["head"], "baseRefName": pull["base"],
-            "isCrossRepository": pull.get("fork", False),
+            "isCrossRepository": bool(pull["fork"]),
+            "headRepository": {"nameWithOwner": pull["fork"] or SLUG},
             "mergeCommit": {"oid": merged} if merged else None,
             "mergeStateStatus": self._merge_state(pull), "reviewDecision": self._decision(pull),
             "isInMergeQueue": pull["queued"],
@@ -329,26 +345,39 @@ class ScriptedHost(ThreadingMixIn, UnixStreamServer):
         }  # fmt: skip
 
     def _created(self, input: Mapping[str, Any]) -> Any:
-        branch, base = input["headRefName"], input["baseRefName"]
-        own = (each for each in self.pulls.values() if not each.get("fork"))
+        said = {name: input[name] for name in ("title", "body", "draft")}
+        number = self.opened(input["headRefName"], input["baseRefName"], **said)
+        return {"pullRequest": self._shown(number)}
+
+    def opened(self, head: str, base: str, **said: Any) -> int:
+        """Opens one for a branch, or for `ann:BRANCH` of her fork; returns its number."""
+        owner, _, branch = head.rpartition(":")
+        fork = next((each for each in self.forks if each.startswith(f"{owner}/")), "")
+        if owner and not fork:
+            raise Refused(f"Head repository of {owner} is not known")
+        own = (each for each in self.pulls.values() if each["fork"] == fork)
         if any(x["branch"] == branch and x["state"] == "OPEN" for x in own):
-            raise Refused(f"A pull request already exists for me:{branch}.")
-        if not self.git("rev-list", "-1", f"{base}..{branch}", ok=True):
+            raise Refused(f"A pull request already exists for {owner or 'me'}:{branch}.")
+        made = self.pull(branch, base=base, **said, **({"fork": fork} if fork else {}))
+        if not made["head"] or not self.git("rev-list", "-1", f"{base}..{made['head']}", ok=True):
             raise Refused(f"No commits between {base} and {branch}")
         number = len(self.pulls) + 1
-        said = {name: input[name] for name in ("title", "body", "draft")}
-        self.pulls[number] = self.pull(branch, base=base, **said)
-        return {"pullRequest": self._shown(number)}
+        self.pulls[number] = made
+        return number
 
     def _merged(self, input: Mapping[str, Any]) -> Any:
         number = int(input["pullRequestId"].removeprefix("PR_"))
+        self.merge_if_it_may(number, input["expectedHeadOid"], input["mergeMethod"])
+        return {"pullRequest": self._shown(number)}
+
+    def merge_if_it_may(self, number: int, head: str, method: str) -> None:
+        """Merges it, as its author asks for."""
         pull = self._refreshed(number)
-        if input["expectedHeadOid"] != pull["head"]:
+        if head != pull["head"]:
             raise Refused("Head branch was modified. Review and try the merge again.")
         if self.queue or self._merge_state(pull) not in ("CLEAN", "UNSTABLE"):
             raise Refused("Repository rule violations found")
-        self.merge(number, input["mergeMethod"])
-        return {"pullRequest": self._shown(number)}
+        self.merge(number, method)
 
     def _replied(self, input: Mapping[str, Any]) -> Any:
         thread, text = input["pullRequestReviewThreadId"], input["body"]
@@ -366,7 +395,14 @@ class ScriptedHost(ThreadingMixIn, UnixStreamServer):
         return {"pullRequest": self._shown(number)}
 
     def rest(self, method: str, path: str, said: Mapping[str, Any]) -> tuple[int, object]:
-        """Returns the status and the answer of a request by REST: of reviewers, labels, issues."""
+        """Returns the status and the answer of a request by REST: of reviewers, labels, issues;
+        of pull requests, as another host has them.
+        """
+        if self.kind != "github" and "/issues?" not in path:
+            try:
+                return scripted_rest.ANSWERS[self.kind](self, method, path, said)
+            except Refused as error:
+                return 409, {"message": str(error)}
         found = re.fullmatch(
             rf"/repos/{SLUG}/(pulls/(\d+)/requested_reviewers|issues/(\d+)/labels)", path
         )
@@ -463,8 +499,8 @@ class _Handler(BaseHTTPRequestHandler):
         self._rest("PUT", self._said())
 
     def do_GET(self) -> None:
-        """The log of a job, or issues, by REST."""
-        if "/jobs/" not in self.path:
+        """The log of a job, or all else by REST."""
+        if not self.path.endswith(("/logs", "/trace")):
             self._rest("GET", {})
             return
         host, job = self.server, self.path.rpartition("/jobs/")[2].partition("/")[0]

@@ -31,6 +31,9 @@ _LEAST_COLUMNS = 10
 """What a column keeps before another is left out: enough to recognise a name or a title."""
 _STATES = frozenset({"", "STATUS", "STATE", "LEFT", "SEVERITY"})
 """The headings of columns whose words are ours, and have a color."""
+_LONG = 40
+"""So many characters of a sentence are a text that issues share, and no turn of phrase."""
+_AS_ABOVE = "(the rest as above)"
 _GAP = 2
 """The blanks between two columns."""
 
@@ -115,12 +118,30 @@ def block(text: str, *, most: int | None = None) -> None:
         paragraph(f"… {len(lines) - most} more lines", indent)
 
 
-def describe(fields: Mapping[str, object]) -> None:
-    """Prints the description and the acceptance criteria of an issue."""
+def describe(fields: Mapping[str, object], told: set[str] | None = None) -> None:
+    """Prints the description and the acceptance criteria of an issue. What several issues say alike
+    is printed once: `told` has the sentences that were.
+    """
     for name, heading in (("description", ""), ("acceptance_criteria", "Acceptance criteria:\n")):
         text = fields.get(name)
         if isinstance(text, str) and text:
-            block(f"{heading}{text}")
+            block(f"{heading}{text if told is None else _untold(text, told)}")
+
+
+def _untold(text: str, told: set[str]) -> str:
+    """Returns a text without the long sentences that were told, and remembers its own."""
+    lines, said = [], set[str]()
+    for line in text.split("\n"):
+        sentences = line.replace(". ", ".\0").split("\0")
+        new = [each for each in sentences if each not in told]
+        said.update(each for each in sentences if len(each) >= _LONG)
+        if new:
+            lines.append(" ".join(new))
+    shown = "\n".join(lines)
+    if not said.isdisjoint(told):
+        shown = f"{shown}\n{_AS_ABOVE}".lstrip("\n")
+    told |= said
+    return shown
 
 
 def show_findings(findings: Iterable[Finding], source: str) -> None:

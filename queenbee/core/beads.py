@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from queenbee.core.fold import Fields
 
 DONE = ("closed", "tombstone")
+CATEGORY = "status_category"
+"""What the tracker's program counts a status of its users' own as, where its rows are a copy."""
 DEFAULT_PRIORITY = 2
 NOT_WORK = frozenset({"merge-request", "gate", "molecule", "message", "agent", "role", "rig"})
 """Types of issues that Beads keeps for itself."""
@@ -121,8 +123,8 @@ class Issue(Record):
     @property
     def done(self) -> bool:
         """Whether other issues no longer wait for it."""
-        # Asked of every row of the tracker, so it reads the field itself.
-        return self._fields.get("status") in DONE
+        # Asked of every row of the tracker, so it reads the fields themselves.
+        return self._fields.get("status") in DONE or self._fields.get(CATEGORY) == "done"
 
     def completed_by(self, assignment: Assignment) -> Issue:
         """Returns this issue as the assignment that completed it leaves it: closed."""

@@ -113,8 +113,6 @@ class Table:
     def __init__(self, aliases: Mapping[str, str] | None = None) -> None:
         self._held: dict[str, Entry | Rising | Stated] = {}
         self.aliases: Mapping[str, str] | dict[str, str] = aliases or {}
-        self.positional: bool = False
-        """Whether a line got its revision from its position: then order counts."""
 
     def add_all(self, lines: Iterable[Stated], *, once: bool = False) -> list[tuple[str, bytes]]:
         """Adds usable lines, as `add` does, and returns those that the table did not have, each
@@ -166,8 +164,6 @@ class Table:
             if theirs in fields and ours not in fields:
                 fields = {**fields, ours: fields[theirs]}
         rev = explicit_rev(fields)
-        if rev is None:
-            self.positional = True
         entry = self.entry(identifier)
         if entry is None:
             self._held[identifier] = Entry(Line(raw, fields, rev or 1))

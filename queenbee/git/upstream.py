@@ -10,7 +10,7 @@ import os
 import shlex
 import time
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
@@ -22,6 +22,7 @@ from queenbee.git.contents.tracked_hooks import is_tracked
 from queenbee.git.run import git, line, network
 from queenbee.store.git_files.worktrees import (
     has_remotes,
+    push_remote,
     real_ref,
     ref_target,
     remote_of,
@@ -106,6 +107,12 @@ class Upstream:
     def ref(self) -> str:
         """Where git keeps what it saw there last, such as `refs/remotes/origin/main`."""
         return f"refs/remotes/{self.name}"
+
+    def proposed_on(self, branch: str) -> Upstream:
+        """Returns a branch that is to be merged with it: at the same remote, or at a fork."""
+        here = git_tree(self.tree)
+        remote = self.remote if here is None else push_remote(here.common_dir, self.remote)
+        return replace(self, remote=remote, branch=branch)
 
     def fetch(self, *, most_s: float = float("inf")) -> None:
         """Brings its newest commit here. Raises `Unreachable`, and `InvalidInput` for a remote to

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 Of = TypeVar("Of")
 Found = TypeVar("Found")
-Undo = Callable[[Any, Any], None]
 _GIVEN_UP = "given up before it was begun"
 
 

@@ -232,12 +232,11 @@ class Store:
         """Returns the file with the tracker's rows: `issues.jsonl`, or the copy of a database's."""
         from queenbee.store.tracker.issue_owner import OWNED, owner_in  # noqa: PLC0415 - start-up
 
-        if owner_in(self.layout.beads_dir) != "dolt":
-            return self.layout.issues_path
-        if not self.is_writing:  # No program runs while others wait for a turn.
+        owner = owner_in(self.layout.beads_dir)
+        if owner is not None and not self.is_writing:  # No program runs while others wait.
             self.ask_owner()
         copy = os.path.join(self.layout.state_dir, OWNED)
-        return copy if os.path.exists(copy) else self.layout.issues_path
+        return copy if owner == "dolt" and os.path.exists(copy) else self.layout.issues_path
 
     def ask_owner(self) -> None:
         """Brings the copy of the rows that another program has up to date; here, nobody is asked:

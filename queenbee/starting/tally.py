@@ -12,23 +12,24 @@ if TYPE_CHECKING:
 
 
 class Tally:
-    """The issues that an agent has ended, each of which is counted once."""
+    """The issues that an agent has ended, each of which is told once, in whatever order."""
 
-    def __init__(self, hive: Hive, droid: str, landed: int) -> None:
-        """Begins where `landed` issues of this run are counted already."""
-        self._droid = droid
-        self._before = len(self._ended(hive, "completed")) - landed
-        self._released = {each.id for each in self._ended(hive, "released")}
+    def __init__(self, hive: Hive, droid: str) -> None:
+        self._hive, self._droid = hive, droid
+        self._told = {each.id for each in (*self._ended("completed"), *self._ended("released"))}
 
-    def landed(self, hive: Hive) -> list[str]:
-        """Returns the issues that it has completed in this run, in their order."""
-        return [each.issue_id for each in self._ended(hive, "completed")[self._before :]]
+    def landed(self) -> list[str]:
+        """Returns the issues that it has completed since this was asked last."""
+        return [each.issue_id for each in self._new("completed")]
 
-    def given_back(self, hive: Hive) -> list[Assignment]:
+    def given_back(self) -> list[Assignment]:
         """Returns what it has given back since this was asked last."""
-        found = [each for each in self._ended(hive, "released") if each.id not in self._released]
-        self._released.update(each.id for each in found)
+        return self._new("released")
+
+    def _new(self, status: AssignmentStatus) -> list[Assignment]:
+        found = [each for each in self._ended(status) if each.id not in self._told]
+        self._told.update(each.id for each in found)
         return found
 
-    def _ended(self, hive: Hive, status: AssignmentStatus) -> Sequence[Assignment]:
-        return hive.assignments.find(droid=self._droid, status=status)
+    def _ended(self, status: AssignmentStatus) -> Sequence[Assignment]:
+        return self._hive.assignments.find(droid=self._droid, status=status)

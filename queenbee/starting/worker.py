@@ -102,7 +102,7 @@ class Worker(PlacedAgent):
     """Whether its client says that it was refused something that nobody sits there to allow."""
 
     def __post_init__(self) -> None:
-        self._tally = Tally(self.hive, self.name, self.entry.landed)
+        self._tally = Tally(self.hive, self.name)
         super().__post_init__()
         self._take_up_obstacles()
 
@@ -476,8 +476,8 @@ class Worker(PlacedAgent):
 
         A client may land one issue after the other.
         """
-        landed = self._tally.landed(self.hive)
-        new, self.entry.landed = landed[self.entry.landed :], len(landed)
+        new = self._tally.landed()
+        self.entry.landed += len(new)
         held = self.held()
         if new:
             self._starts, self._ends, self._why, self._troubles = 0, 0, "", 0
@@ -492,7 +492,7 @@ class Worker(PlacedAgent):
 
     def _count_given_back(self) -> None:
         """Counts the issues that its process gave back, and has it not take them again."""
-        for each in self._tally.given_back(self.hive):
+        for each in self._tally.given_back():
             if each.issue_id not in self.entry.without:  # Else it was given back for it.
                 self.failures += 1
                 why = f"{self.name} gave it back: {each.reason or 'without a reason'}"

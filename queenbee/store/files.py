@@ -302,10 +302,6 @@ class Original:
         finally:
             file.close()
 
-    def let_go(self) -> None:
-        """Frees what was read, which may be large; the file stays open."""
-        self.data = b""
-
     def close(self) -> None:
         """Closes the old file."""
         fd, self._fd = self._fd, None

@@ -22,6 +22,7 @@ from queenbee.store import safe_open
 from queenbee.store.git_files.worktrees import (
     current_branch,
     default_of_origin,
+    push_remote,
     remote_of,
     worktrees,
 )
@@ -112,7 +113,8 @@ def target_proposal(layout: Layout, name: str, **said: str) -> Proposal:
     branch = name.removeprefix(f"{remote}/")
     if said.get("by", layout.settings.land_by) == "pr":
         merges = said.get("merge", layout.settings.land_merge) == "auto"
-        text = f"{shlex.join(['git', 'push', remote])} BRANCH; a pull request for "
+        to = push_remote(layout.common_dir or "", remote)
+        text = f"{shlex.join(['git', 'push', to])} BRANCH; a pull request for "
         text += f"{shlex.quote(branch)} at {_host_of(layout, remote)}"
         text += ", which is merged unasked" if merges else ""
         return Proposal(PUSH, text, origin=BY)

@@ -28,6 +28,7 @@ class Hive(Services):
     through it can be taken back.
     """
 
+    _owned: tuple[str, OwnedRows | None] | None = None
     _step: tuple[str, str] | None = None
     """The key and the name of the command that is under way."""
 
@@ -38,35 +39,41 @@ class Hive(Services):
 
         return HiveDocuments(self)
 
-    @cached_property
-    def owned(self) -> OwnedRows:
-        """The issues in another program's database, where there is one."""
-        from queenbee.workflows.owning.owned_rows import OwnedRows  # noqa: PLC0415 - start-up
+    @property
+    def owned(self) -> OwnedRows | None:
+        """The issues in another program's database, if there is one here that is asked."""
+        kind = owner_in(self.layout.beads_dir)
+        if kind is None:
+            return None
+        if self._owned is None or self._owned[0] != kind:
+            from queenbee.workflows.owning.owned_rows import OwnedRows  # noqa: PLC0415 - start-up
 
-        return OwnedRows(self)
+            self._owned = kind, OwnedRows.of(self)
+        return self._owned[1]
 
     def ask_owner(self) -> None:
         """Asks the program with the issues for its rows, if they have changed."""
-        self.owned.refresh()
+        if (owned := self.owned) is not None:
+            owned.refresh()
 
     def check_rows(self) -> None:
         """Raises `ExternalFailure` if the program with the issues cannot be asked."""
-        if owner_in(self.layout.beads_dir) == "dolt":
-            self.owned.check()
+        if (owned := self.owned) is not None:
+            owned.check()
 
     def origin(self) -> Origin | None:
         """Where the tracker's rows are from, if they are another program's. Raises
         `ExternalFailure` if nothing is known of them.
         """
-        if owner_in(self.layout.beads_dir) != "dolt":
+        if (owned := self.owned) is None:
             return None
-        self.owned.refresh()
-        return self.owned.origin
+        owned.refresh()
+        return owned.origin
 
     def granted(self, lines: Sequence[bytes]) -> None:
         """Tells the program with the issues of claims."""
-        if owner_in(self.layout.beads_dir) == "dolt":
-            self.owned.granted(lines)
+        if (owned := self.owned) is not None:
+            owned.granted(lines)
 
     @contextmanager
     def one_step(self, command: str) -> Iterator[None]:

@@ -231,9 +231,13 @@ def import_listed(
     def make(rows: Sequence[Row], now_ms: int) -> RowImport:
         first = prefix or usual_prefix(row["id"] for row in rows)
         found = import_issue_list(listed, rows, importing(first, actor, now_ms))
-        ended = {row["id"] for row in rows if row.get("status") in DONE}
+        beads = hive.documents.ralph_beads()
+        # Of an issue that is new here, only a file can have checks.
+        may_have = set(beads.issues if beads is not None else ()).union(row["id"] for row in rows)
+        may_have -= {row["id"] for row in rows if row.get("status") in DONE}
         for row in found.rows:
-            if row.get("status") in DONE and row["id"] not in ended and has_checks(hive, row["id"]):
+            is_ended = row["id"] in may_have and row.get("status") in DONE
+            if is_ended and has_checks(hive, row["id"]):
                 refuse_agent(hive, row["id"], "ends")
         return replace(found, source=list_summary(listed))
 

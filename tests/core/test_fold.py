@@ -94,7 +94,7 @@ def told(table, arrived, lines):
         (key, entry.fields, entry.arrived, entry.last_rev, [line.raw for line in entry.lines])
         for key, entry in table.entries.items()
     ]
-    return before, arrived, ids, list(table.ids()), len(table), repr(history), table.positional
+    return before, arrived, ids, list(table.ids()), len(table), repr(history)
 
 
 class TestLinesAddedTogether:
@@ -209,12 +209,6 @@ class TestLinesWithoutARevision:
     @pytest.mark.parametrize("rev", [0, -1, True, 1.0, "2", None, MAX_REV + 1, 10**40])
     def test_include_those_without_a_usable_revision(self, rev):
         assert one({"id": "q", "rev": 3}, {"id": "q", "rev": rev, "subject": "x"})["rev"] == 4
-
-    def test_count_as_read_from_their_place_in_the_file(self):
-        table = Table()
-        assert not table.positional
-        table.add(b'{"id":"q"}', {"id": "q"})
-        assert table.positional
 
 
 class TestCreatedAt:

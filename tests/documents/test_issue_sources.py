@@ -12,7 +12,7 @@ import pytest
 from queenbee.core.beads import read_rows
 from queenbee.core.readiness import standings
 from queenbee.documents.issue_lists.folders import read_issue_folder
-from queenbee.documents.issue_lists.issue_table import as_csv
+from queenbee.documents.issue_lists.issue_table import as_csv, left_out
 from queenbee.documents.issue_lists.list_import import Importing, import_issue_list, list_summary
 from queenbee.documents.issue_lists.listed import IssueList, read_issue_list
 from queenbee.documents.issue_rows import RowImport
@@ -180,6 +180,9 @@ class TestJira:
         assert rows["Pay"]["comments"] == [
             {"author": "ann", "text": "Ask; then act", "created_at": "2025-07-14T16:00:00.000Z"}
         ]
+
+    def test_an_older_table_calls_the_key_in_one_word(self) -> None:
+        assert rows_of(JIRA_CSV.replace("Issue key", "Issuekey")) == rows_of(JIRA_CSV)
 
     def test_its_states_and_resolutions(self) -> None:
         rows = rows_of(JIRA_CSV)
@@ -372,6 +375,13 @@ class TestBoards:
         assert ready(rows) == {"API", "Route", "Other"}
         assert rows_of({"tasks": tasks})["API"]["external_ref"] == "taskmaster:master/2"
 
+    def test_task_master_by_the_list_of_one_tag(self) -> None:
+        tasks = [{"id": 1, "title": "A", "status": "done", "testStrategy": "", "dependencies": []},
+                 {"id": 2, "title": "B", "status": "pending", "testStrategy": "Run it",
+                  "dependencies": [1]}]  # fmt: skip
+        assert list_summary(read(tasks)) == "Task Master file, 2 issues"
+        assert needs(rows_of(tasks), "B") == [("A", "blocks")]
+
     def test_keys_that_several_tasks_have_are_said(self) -> None:
         tasks = [{"id": 1, "title": name, "status": "pending", "dependencies": []}
                  for name in ("A", "B", "B")]  # fmt: skip
@@ -441,6 +451,17 @@ class TestTexts:
         assert (second["status"], second["closed_at"]) == ("closed", "2026-01-05T00:00:00.000Z")
         assert second["external_ref"] == "todo:todo.txt#7"
         assert third["priority"] == 4
+
+    @pytest.mark.parametrize(
+        "text", ["2026-01-02 Call the bank, again\n", "Call the bank, again\nWrite +shop\n"]
+    )
+    def test_todo_txt_of_tasks_that_are_neither_done_nor_urgent(self, text: str) -> None:
+        listed = read(text, name=".todo/todo.txt")
+        assert list_summary(listed).startswith("todo.txt, ")
+        assert {row["status"] for row in rows_of(text, name="todo.txt").values()} == {"open"}
+        for name, prose in (("notes.txt", text), ("todo.txt", "Moving with keys, mail a@b.org\n")):
+            with pytest.raises(InvalidInput):
+                read(prose, name=name)
 
     def test_a_folder_of_backlog_md(self, tmp_path: Path) -> None:
         folder = tmp_path / "backlog" / "tasks"
@@ -537,11 +558,21 @@ class TestOurOwn:
         assert [(row["id"], row["priority"], row["status"]) for row in rows] == [
             ("qb-1", 0, "closed"), ("qb-2", 3, "in_review"),
         ]  # fmt: skip
+        lacks = {"close_reason": 1, "notes": 1, "x": 1, "dependencies": 1}
+        assert left_out(self.ROWS) == lacks
 
     @pytest.mark.parametrize("identifier", ["--help", "two words", "a\x1b[1m"])
     def test_has_no_id_that_is_none(self, identifier: str) -> None:
         with pytest.raises(InvalidInput):
-            taken(read([{"id": identifier, "title": "x", "issue_type": "task"}]))
+            taken(read([{**self.ROWS[0], "id": identifier}]))
+
+    def test_rows_of_another_tracker_with_an_id_and_a_type_are_not_ours(self) -> None:
+        text = "ID,Title,Issue_Type,Priority\nPRD-1,Pay,Bug,High\n"
+        assert list_summary(read(text)) == "list, 1 issue"
+        row = rows_of(text)["Pay"]
+        assert (row["external_ref"], row["priority"], row["issue_type"]) == ("list:PRD-1", 1, "bug")
+        plan = [{"id": "BL-1", "title": "Pay", "dependencies": ["BL-0"]}]
+        assert list_summary(read(plan)) == "list, 1 issue"
 
 
 class TestAgain:

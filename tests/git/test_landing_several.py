@@ -50,6 +50,30 @@ def offered(out: str) -> list[str]:
     return re.findall(r"(q-\d) \(", "".join(re.findall("^held for you.*", out, re.MULTILINE)))
 
 
+def test_what_several_issues_say_alike_is_printed_once(quick: QuickQueen, beads: Path) -> None:
+    """Short sentences, and those of another line, are no boilerplate."""
+    rule = "Each change gets a test and a line in the list of changes."
+    rows = [
+        {"id": f"q-{n}", "title": f"Do {n}", "description": f"Do {n} in a.py. Go.\n{rule} Go on {n}."}
+        for n in (1, 2, 3)
+    ]
+    write_lines(beads / "issues.jsonl", *rows)
+    out = quick("next", "--take", as_="ui").out
+    assert out.count(rule) == 1
+    for n in (1, 2, 3):
+        assert f"Do {n} in a.py. Go.\n" in out
+        assert f"Go on {n}.\n" in out
+    assert out.count("    (the rest as above)\n") == 2
+    assert quick("show", "q-2", as_="ui").out.count(rule) == 1
+
+
+def test_of_others_with_several_issues_the_first_is_named(quick: QuickQueen, tree: Path) -> None:
+    quick("claim", "q-1", "q-2", "q-3", as_="api", cwd=tree)
+    out = quick("next", as_="ui", cwd=tree).out
+    assert "api: q-1 Issue 1 and 2 more" in out
+    assert "q-2 Issue 2; q-3" in quick("status", as_="ui", cwd=tree).out
+
+
 def closed(repo: Path) -> list[str]:
     issues = Hive.open(repo).issues.tracked().values()
     return sorted(each.id for each in issues if each.status == "closed")
@@ -67,7 +91,8 @@ def test_next_offers_ready_issues_about_the_same_file_and_one_landing_ends_them(
     assert f"when all of it is done: {command}\n" in quick("next", as_="ui", cwd=tree).out
     (tree / "a.py").write_text("x = 3\n")
     refused = quick("land", "-m", "three", as_="ui", cwd=tree)
-    assert (refused.code, "queen land q-1 q-2 q-3" in refused.err) == (2, True)
+    assert (refused.code, "queen land q-1 q-2 q-3 -m 'WHAT YOU DID'\n" in refused.err) == (2, True)
+    assert "land q-1 q-2 q-3 --next\n" in quick("land", "--next", as_="ui", cwd=tree).err
     landed = quick("land", "q-1", "q-2", "q-3", "-m", "three", "--json", as_="ui", cwd=tree)
     document = json.loads(landed.out)
     assert [each["issue_id"] for each in document["also"]] == ["q-2", "q-3"]
@@ -170,7 +195,8 @@ def test_after_a_failure_between_two_completions_the_next_landing_makes_the_othe
     again = quick("land", *named, "-m", "three", as_="ui", cwd=tree)
     if then == "none":
         again = quick("land", "q-2", "q-3", as_="ui", cwd=tree)
-    assert (again.code, "q-3 was completed by ui" in again.out) == (0, True)
+    assert again.code == 0
+    assert re.search(r"q-3 w\S+ completed by ui\n", again.out)
     assert closed(repo) == ["q-1", "q-2", "q-3"]
     assert quick("land", "q-1", as_="ui", cwd=tree).code == 4  # It is done, and so was that.
 

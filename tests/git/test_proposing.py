@@ -223,9 +223,9 @@ def test_the_request_of_a_fork_is_not_taken_for_ours(
     quick: QuickQueen, host: ScriptedHost, tree: Path
 ) -> None:
     """Anybody can open one from a branch of the same name."""
-    host.pulls[1] = host.pull("ui-q-1", fork=True)
+    host.pulls[1] = host.pull("ui-q-1", fork="mallory/shop")
     assert land(quick, tree).code == 10
-    assert (len(host.pulls), host.pulls[2].get("fork")) == (2, None)
+    assert (len(host.pulls), host.pulls[2]["fork"]) == (2, "")
 
 
 def test_work_that_stands_on_what_is_not_merged_is_not_proposed_with_it(
@@ -365,7 +365,7 @@ def test_no_record_is_in_what_is_proposed(
         assert changed == ["a" if branch == "ui-q-1" else "b"]
 
 
-@pytest.mark.parametrize("said", [{"fork": True}, {"branch": "release"}])
+@pytest.mark.parametrize("said", [{"fork": "mallory/shop"}, {"branch": "release"}])
 def test_a_pull_request_that_is_not_of_our_branch_says_nothing_of_an_issue(
     quick: QuickQueen, host: ScriptedHost, tree: Path, said: dict[str, object]
 ) -> None:

@@ -83,7 +83,7 @@ class TestAnIssueWithChecks:
         row = {"id": "x-1", "title": "one", "status": "open", "issue_type": "task"}
         (judged.team.repo / ".beads" / "issues.jsonl").write_text(json.dumps(row) + "\n")
         listed = json.dumps([{**row, "status": "closed"}])
-        done = f"echo '{listed}' > $0.json; queen issue import $0.json"
+        done = f"echo '{listed}' > $0.json; queen issue import --from beads $0.json"
         tried = judged.tries(f"queen release x-1; {done}")
         assert "no agent that queen start looks after ends x-1 without its checks" in tried
 

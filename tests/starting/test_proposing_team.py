@@ -7,9 +7,9 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import pytest
+from crowds import WAITS, Crowd, judge
 from hives import git
 from scripted_host import SLUG, ScriptedHost, put_gh
 from teams import WORKS, Team
@@ -111,67 +111,6 @@ def test_a_team_waits_for_its_pull_requests(team: Team, host: ScriptedHost) -> N
     assert sorted(team.done()) == issues
 
 
-class Crowd(threading.Thread):
-    """The people, the checks and the queue of a host on a bad day, each trouble once: a check
-    fails, a review wants a change, somebody squashes, a conflict comes late, one is closed, and the
-    host is away when the last one comes.
-    """
-
-    def __init__(self, host: ScriptedHost, note: Path) -> None:
-        super().__init__(daemon=True)
-        self.host, self.note, self.is_over = host, note, False
-        self.troubled: dict[str, str] = {}
-        """The head at which each issue has met its trouble."""
-        self.away = 0
-
-    def run(self) -> None:
-        while not self.is_over:
-            with self.host.lock, suppress(OSError):
-                for number, pull in [*self.host.pulls.items()]:
-                    if pull["state"] == "OPEN":
-                        self.look(number, pull)
-                self.away = max(0, self.away - 1)
-                self.host.away = self.away > 0
-                self.note.unlink(missing_ok=True)  # As if a minute had passed.
-            time.sleep(0.3)
-
-    def look(self, number: int, pull: dict[str, Any]) -> None:
-        issue_id = str(pull["branch"])[-3:]
-        head = self.host.tip(str(pull["branch"]))
-        self.host._refreshed(number)
-        if pull["queued"]:
-            self.host.merge(number, "MERGE")
-        elif issue_id == "x-3":
-            self.troubled[issue_id] = head
-            self.host.merge(number, "SQUASH")
-        elif issue_id in self.troubled and self.troubled[issue_id] != head:
-            self.accept(number, pull)
-        elif issue_id not in self.troubled:
-            self.troubled[issue_id] = head
-            self.make_trouble(issue_id, number, pull)
-
-    def make_trouble(self, issue_id: str, number: int, pull: dict[str, Any]) -> None:
-        if issue_id == "x-1":
-            self.host.check(number, "FAILURE", log="the host fails")
-        elif issue_id == "x-2":
-            self.host.review(number, "CHANGES_REQUESTED", "Say more")
-            self.host.comment(number, "here", "x-2.txt", 1)
-        elif issue_id == "x-4":
-            self.host.check(number, "SUCCESS")
-            self.host.base("x-4.txt", "somebody else\n")
-        elif issue_id == "x-5":
-            self.host.close(number, "Do it otherwise")
-        else:
-            self.away = 10
-            self.accept(number, pull)
-
-    def accept(self, number: int, pull: dict[str, Any]) -> None:
-        if not pull["checks"]:
-            self.host.check(number, "SUCCESS")
-        if self.host._decision(pull) != "APPROVED":
-            self.host.review(number, "APPROVED")
-
-
 MENDS = """
 if [ "$QUEEN_ISSUE" = x-2 ] && [ ! -e "$0.died" ]; then : > "$0.died"; kill -9 $$; fi
 git diff --name-only --diff-filter=U | while read name; do sed -i '/^[<=>|]\\{7\\}/d' "$name"; done
@@ -187,10 +126,10 @@ def test_a_team_on_a_bad_day_lands_all_once_and_is_told_once(
     host.queue = has_queue
     for name, value in (("merge", "auto"), ("method", "squash")):
         team.set(f"land.{name}", value)
-    issues = team.issues(6)
-    for waits, first in (("x-3", "x-1"), ("x-6", "x-4"), ("x-6", "x-5")):
+    team.issues(6)
+    for waits, first in WAITS:
         assert team.queen("issue", "dep", waits, first, as_="lead").code == 0
-    crowd = Crowd(host, Path(team.hive().layout.state_dir, "code-host.json"))
+    crowd = Crowd(host, Path(team.hive().layout.state_dir))
     running = team.begun("--agent", team.agent(MENDS), "--size", "3", "--max-minutes", "8")
     crowd.start()
     try:
@@ -199,18 +138,5 @@ def test_a_team_on_a_bad_day_lands_all_once_and_is_told_once(
         crowd.is_over = True
         running.kill()
     assert running.returncode == 0, out
-    assert sorted(crowd.troubled) == issues, out
-    merged = {x["branch"][-3:]: x for x in host.pulls.values() if x["state"] == "MERGED"}
-    assert sorted(merged) == issues
-    assert sum(each["state"] == "CLOSED" for each in host.pulls.values()) == 1
-    completed = team.hive().assignments.find(status="completed")
-    assert {x.issue_id: x.landed for x in completed} == {k: x["merged"] for k, x in merged.items()}
-    assert len(completed) == len(issues)
-    for waits, first in (("x-3", "x-1"), ("x-6", "x-4"), ("x-6", "x-5")):
-        host.git("merge-base", "--is-ancestor", merged[first]["merged"], merged[waits]["head"])
-    told = [
-        f"{each['issue_id']}: {each['subject']}"
-        for each in team.hive().state("messages").select({})
-        if each.get("importance") == "urgent"
-    ]
-    assert sorted(each[:3] for each in told) == ["x-1", "x-2", "x-4", "x-5"], told
+    assert (team.bin / "agent.died").exists()
+    judge(team.hive(), crowd, out)

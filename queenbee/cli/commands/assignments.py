@@ -94,12 +94,13 @@ def show_one(assignment: Assignment) -> None:
 def _show_claimed(given: Sequence[Assignment]) -> None:
     hive = invocation().hive
     mine = [each.issue_id for each in hive.assignments.find(droid=hive.actor)]
+    told: set[str] = set()
     for each in given:
         show_one(each)
         issue = hive.issues.get_or_none(each.issue_id) if mine[1:] else None
         if issue is not None:
             paragraph(printable(issue.title))
-            describe(issue.fields)
+            describe(issue.fields, told)
     if mine[1:] and hive.layout.worktree:
         show_landing_of(mine)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from queenbee.cli.app import QueenGroup, command, group, tell_origin
+from queenbee.cli.app import QueenGroup, command, group, tell, tell_origin
 from queenbee.cli.commands.issues import show_list
 from queenbee.cli.commands.plan import Imported, show_import
 from queenbee.cli.options import body_or_stdin, bytes_of_stdin, dry_run, force, id_prefix, priority
@@ -252,11 +252,16 @@ def _show_exported(found: Exported) -> None:
     if found.form == "json":
         print_json(found)
     elif found.form == "csv":
-        from queenbee.documents.issue_lists.issue_table import as_csv  # noqa: PLC0415 - start-up
+        from queenbee.documents.issue_lists import issue_table  # noqa: PLC0415 - start-up
 
+        rows = found.to_dict()
         shown = partial(printable, keep_newlines=True) if sys.stdout.isatty() else str
         # Color: else click would cut out of the texts what looks like it.
-        click.echo(as_csv(found.to_dict(), shown), nl=False, color=True)
+        click.echo(issue_table.as_csv(rows, shown), nl=False, color=True)
+        lacks = issue_table.left_out(rows).most_common()
+        if lacks:
+            names = ", ".join(f"{printable(name)} ({count})" for name, count in lacks)
+            tell(f"a table has no {names}: --format json has everything")
     else:
         show_list(found.issues)
 

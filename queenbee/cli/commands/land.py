@@ -99,8 +99,7 @@ def _show_landing(value: dict[str, Any]) -> None:
         say(f"note: not part of it, because untracked: {printable(', '.join(landing.untracked))}")
     if value["told"]:
         say(f"told {printable(', '.join(value['told']))} that this changes files that they work on")
-    for each in filter(None, (value["completed"], *value["also"])):
-        views.show_completion(each)
+    views.show_completions([each for each in (value["completed"], *value["also"]) if each])
 
 
 @command(

@@ -44,6 +44,7 @@ _SHOWN = 8
 _SAME = 3
 """So many droids that are in the same files fill two lines."""
 _TITLE = 60
+_STILL = (False, "is still assigned to", "are still assigned to")
 _WAIT = "10m"
 _LANDING = {
     "landing": "lands on",
@@ -78,9 +79,10 @@ def _show_begin(begin: Begin) -> None:
     title = f": {printable(issue.title)}" if issue is not None else ""
     yours = f"{'still ' if begin.again else ''}yours{_sign(begin.assignment)}"
     paragraph(f"{printable(issue_id)} is {yours}{title}", bold=True)
+    told: set[str] = set()
     if issue is not None:
         paragraph(f"P{issue.priority} {printable(issue.issue_type)}")
-        describe(issue.fields)
+        describe(issue.fields, told)
     if begin.relief is not None:
         paragraph(f"taken over from {printable(begin.relief.droid)}: {begin.assignment.reason}")
     if begin.given_back is not None:
@@ -90,22 +92,22 @@ def _show_begin(begin: Begin) -> None:
     for lease in begin.leases:
         paragraph(f"reserved {printable(lease.pattern)}{_sign(lease)}")
     _show_members(begin)
-    told = {(each.droid, path) for each in begin.others for path in _shared(begin, each)[:_SHOWN]}
-    untold = [each for each in begin.touched_by if (each.droid, each.path) not in told]
+    said = {(each.droid, path) for each in begin.others for path in _shared(begin, each)[:_SHOWN]}
+    untold = [each for each in begin.touched_by if (each.droid, each.path) not in said]
     for touch in untold[:_SHOWN]:
         paragraph(f"not merged yet: {touch.sentence()}")
     if len(untold) > _SHOWN:
         paragraph(f"… {len(untold) - _SHOWN} more not merged yet: queen worktree collisions")
     _show_mail(begin)
     _show_branch(begin)
-    _show_end_of(begin)
+    _show_end_of(begin, told)
 
 
-def _show_end_of(begin: Begin) -> None:
+def _show_end_of(begin: Begin, told: set[str]) -> None:
     """Shows what is to be done with it, and what to type when it is done."""
     for each in begin.with_it:
         paragraph(printable(f"{each.id} is yours with it: {each.title}"), bold=True)
-        describe(each.fields)
+        describe(each.fields, told)
     if begin.share:
         more = [f"{each.id} ({shortened(each.title, _TITLE)})" for each in begin.share]
         paragraph(printable(f"held for you for two minutes: {'; '.join(more)}"))
@@ -159,7 +161,7 @@ def _how_done(issue: Issue) -> str:
 def _show_members(begin: Begin) -> None:
     same = []
     for member in begin.others[:_SHOWN]:
-        _show_member(member)
+        _show_member(member, most=1)
         if files := _shared(begin, member):
             shared = [f"{path}{_doing(begin, member, path)}" for path in files]
             same.append(f"{member.droid} in {some(shared, _SHOWN)}")
@@ -186,7 +188,9 @@ def _doing(begin: Begin, member: Member, path: str) -> str:
     return f" ({'; '.join(each.what() for each in found)})" if found else ""
 
 
-def _show_member(member: Member, indent: str = "", program: str = "") -> None:
+def _show_member(
+    member: Member, indent: str = "", program: str = "", *, most: int = _SHOWN
+) -> None:
     now_ms = time.time_ns() // 1_000_000
     has = [
         f"{each.issue_id}{_sign(each)} {_title_of(member, each)}".strip()
@@ -194,7 +198,7 @@ def _show_member(member: Member, indent: str = "", program: str = "") -> None:
         + _note(member, each)
         for each in member.assignments
     ]
-    doing = [some(has, _SHOWN, "; ")] if has else []
+    doing = [some(has, most, "; ")] if has else []
     if patterns := [each.pattern + _sign(each) for each in member.leases]:
         doing.append(f"holds {some(patterns, _SHOWN)}")
     place = f" in {member.worktree}" if member.worktree else ""
@@ -309,16 +313,24 @@ def next_(
     return Answer(taken, yes=isinstance(taken, work.Begin) or taken.is_end)
 
 
-def show_completion(completion: Completion) -> None:
-    if completion.verification is not None:
-        from queenbee.cli.commands.verify import show_record  # noqa: PLC0415 - start-up
+def show_completions(completions: Sequence[Completion]) -> None:
+    """Shows what was completed, or is still assigned, by one droid."""
+    for each in completions:
+        if each.verification is not None:
+            from queenbee.cli.commands.verify import show_record  # noqa: PLC0415 - start-up
 
-        show_record(completion.verification)
-    if completion.completed:
-        assignments.show_one(completion.assignment)
-    else:
-        held = completion.assignment
-        paragraph(f"{printable(held.issue_id)} is still assigned to {printable(held.droid)}")
+            show_record(each.verification)
+    for ended, one, several in ((True, "was completed by", "were completed by"), _STILL):
+        ids = [each.assignment.issue_id for each in completions if each.completed == ended]
+        if ids:
+            how = f"{several if ids[1:] else one} {completions[0].assignment.droid}"
+            paragraph(printable(f"{', '.join(ids)} {how}"))
+    for each in completions:
+        _show_after(each)
+
+
+def _show_after(completion: Completion) -> None:
+    """Shows what else the end of an issue has changed, and what it has not."""
     if completion.still_reserved:
         kept = some(list(completion.still_reserved), _SHOWN)
         paragraph(printable(f"still reserved for you: {kept}: queen reserve release --all"))
@@ -332,9 +344,9 @@ def _show_completed(done: Completion | Followed) -> None:
     from queenbee.workflows.completing import Completion  # noqa: PLC0415 - start-up
 
     if isinstance(done, Completion):
-        show_completion(done)
+        show_completions([done])
         return
-    show_completion(done.completion)
+    show_completions([done.completion])
     if done.next is not None:
         show_next(done.next)  # type: ignore[arg-type]
 

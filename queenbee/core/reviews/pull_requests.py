@@ -90,8 +90,9 @@ class PullRequest:
     """What the host calls it in requests to change it."""
     branch: str = ""
     base: str = ""
-    is_of_fork: bool = False
-    """Whether its branch is in somebody else's repository."""
+    fork: str = ""
+    """The repository that has its branch, such as `ann/shop`, if that is another one; `?` if it
+    is gone."""
     merge_commit: str = ""
     is_draft: bool = False
     merge_state: str = UNKNOWN

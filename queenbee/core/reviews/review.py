@@ -33,9 +33,11 @@ def proposed_branch(branch: str, issue_id: str | None) -> str:
 class Review:
     """A pull request, as the record says."""
 
-    __slots__ = ("asks", "branch", "head", "number", "rounds", "target", "told", "url")
+    __slots__ = ("asks", "branch", "fork", "head", "number", "rounds", "target", "told", "url")
 
-    def __init__(self, number: int, *, url: str, branch: str, head: str, target: str) -> None:
+    def __init__(
+        self, number: int, *, url: str, branch: str, head: str, target: str, fork: str = ""
+    ) -> None:
         self.number: int = number
         self.url: str = url
         self.branch: str = branch
@@ -43,6 +45,8 @@ class Review:
         self.head: str = head
         """The commit that was pushed last."""
         self.target: str = target
+        self.fork: str = fork
+        """The repository that has the branch, such as `ann/shop`, if it is not the target's."""
         self.rounds: int = 0
         """How often its droid was told to mend it."""
         self.asks: str = ""
@@ -67,6 +71,8 @@ class Review:
         if not is_commit or not found.branch or found.branch.startswith("-"):
             return None
         rounds, asks, told = said.get("rounds"), said.get("asks"), said.get("told")
+        fork = said.get("fork")
+        found.fork = fork if isinstance(fork, str) else ""
         found.rounds = rounds if type(rounds) is int and rounds > 0 else 0
         found.asks = asks if isinstance(asks, str) else ""
         found.told = tuple(map(str, told)) if isinstance(told, list) else ()
@@ -81,7 +87,7 @@ class Review:
         """Returns whether a pull request is of the branch that the record names: that may name any
         number.
         """
-        return seen.branch == self.branch and not seen.is_of_fork
+        return (seen.branch, seen.fork) == (self.branch, self.fork)
 
     def copy(self) -> Review:
         """Returns another one that says the same."""

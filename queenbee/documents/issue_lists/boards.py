@@ -84,7 +84,13 @@ def _inner(value: Any, *names: str) -> Mapping[str, Any]:
 
 
 def _tags(value: Any) -> dict[str, list[Mapping[str, Any]]]:
-    """Returns the tasks of each tag of a Task Master file; none for anything else."""
+    """Returns the tasks of each tag of a Task Master file, or of one tag's list; none for anything
+    else.
+    """
+    if isinstance(value, list) and all(
+        isinstance(each, dict) and "testStrategy" in each for each in value
+    ):
+        value = {"tasks": value}
     if not isinstance(value, dict):
         return {}
     tags = value if "tasks" not in value else {"master": value}

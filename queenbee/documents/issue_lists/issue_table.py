@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -29,6 +30,14 @@ def as_csv(rows: Sequence[Mapping[str, Any]], shown: Callable[[str], str] = str)
         # The writer takes a carriage return for no end of a line; readers do.
         (quoting if any("\r" in each for each in values) else plain).writerow(values)
     return text.getvalue()
+
+
+def left_out(rows: Sequence[Mapping[str, Any]]) -> Counter[str]:
+    """Returns what a table of these issues lacks: the fields, and how many issues have each."""
+    return Counter(
+        name for row in rows for name, value in row.items()
+        if name not in COLUMNS and value not in (None, "", [], {})
+    )  # fmt: skip
 
 
 def _cell(value: object) -> str:

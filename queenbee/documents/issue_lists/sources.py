@@ -83,9 +83,12 @@ SOURCES = (
     ),
     Source(
         "jira", "Jira export", ref="jira:",
-        marks=("summary | issue key", "summary | work item key", "summary | key", "key | fields"),
+        marks=(
+            "summary | issue key", "summary | issuekey", "summary | work item key",
+            "summary | key", "key | fields",
+        ),
         fields={
-            "key": "issue key | work item key | key", "title": "summary",
+            "key": "issue key | issuekey | work item key | key", "title": "summary",
             "description": "description", "state": "status | status category",
             "reason": "resolution", "priority": "priority", "labels": "labels",
             "issue_type": "issue type | work item type | work type | issuetype",
@@ -177,9 +180,7 @@ SOURCES = (
     Source("markdown", "Markdown check list", _PREPARED, ref="markdown:"),
     Source(
         WHOLE, "Beads export", {},
-        marks=(
-            "id | title | issue_type", "id | title | dependencies", "id | title | status | owner",
-        ),
+        marks=("id | title | status | priority | issue_type | created_at",),
     ),
     Source(
         "list", "list", ref="list:",
@@ -233,8 +234,9 @@ PRIORITIES: Mapping[str, int | None] = {
 }
 TYPES = _table({
     "bug": "bug | incident | defect",
-    "feature": "feature | enhancement | story | user story | new feature | improvement",
+    "feature": "feature | enhancement | story | user story | new feature | improvement | wish | "
+    "feature request",
     "epic": "epic | initiative",
     "chore": "chore",
-    "task": "task | issue | sub task | subtask",
+    "task": "task | issue | sub task | subtask | technical task | test | documentation | spike",
 })  # fmt: skip

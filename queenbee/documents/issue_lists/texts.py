@@ -24,6 +24,9 @@ _SPEC_KIT = re.compile(r"(T\d{3,})\s+((?:\[[^\]]{1,40}\]\s+)*)(.*)")
 _KIRO = re.compile(r"(\d+(?:\.\d+)*)\.?\s+(\S.*)")
 _REQUIREMENTS = re.compile(r"^\s*-?\s*_Requirements?:", re.MULTILINE)
 _TODO = re.compile(r"^(?:x (?:\d{4}-\d\d-\d\d )?|\([A-Z]\) )\S", re.MULTILINE)
+_TODO_WORDS = re.compile(r"^\d{4}-\d\d-\d\d \S|(?:^|\s)[+@]\w", re.MULTILINE)
+"""What tasks that are neither done nor urgent have in a file that has the usual name."""
+_TODO_NAMES = ("todo.txt", "done.txt")
 _TODO_LINE = re.compile(
     r"(?P<done>x )?(?:\((?P<rank>[A-Z])\) )?(?:(?P<first>\d{4}-\d\d-\d\d) )?"
     r"(?:(?P<second>\d{4}-\d\d-\d\d) )?(?P<text>.*)"
@@ -33,7 +36,7 @@ _TODO_LINE = re.compile(
 def read_text(text: str, name: str, insisted: str | None) -> tuple[str, list[Entry]] | None:
     """Returns the source and the entries of a text; None if it is none of these."""
     items = _items(text) if insisted in (None, "markdown", "spec-kit", "kiro") else []
-    if insisted == "todo.txt" or (insisted is None and not items and _TODO.search(text)):
+    if insisted == "todo.txt" or (insisted is None and not items and _is_todo_txt(text, name)):
         return "todo.txt", [*_of_todo(text, name)]
     if not items:
         if insisted in ("markdown", "spec-kit", "kiro"):
@@ -45,6 +48,12 @@ def read_text(text: str, name: str, insisted: str | None) -> tuple[str, list[Ent
     if insisted == "kiro" or (insisted is None and _REQUIREMENTS.search(text)):
         return "kiro", [*_of_check_list(items, name, numbered=True)]
     return "markdown", [*_of_check_list(items, name, numbered=False)]
+
+
+def _is_todo_txt(text: str, name: str) -> bool:
+    """Returns whether a text is a `todo.txt`."""
+    named = name.rpartition("/")[2] in _TODO_NAMES
+    return bool(_TODO.search(text) or (named and _TODO_WORDS.search(text)))
 
 
 @dataclass

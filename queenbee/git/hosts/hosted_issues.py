@@ -14,6 +14,7 @@ from queenbee.core.text import quotation
 from queenbee.core.timestamps import format_ms, instant_ms
 from queenbee.git.hosts.client import GRAPHQL, Client, HostRefuses
 from queenbee.git.hosts.repository import GITEA, GITHUB, GITLAB
+from queenbee.git.hosts.values import objects
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -97,7 +98,7 @@ class HostedIssues:
         """Returns whether an issue has had a comment with this mark since then."""
         path = self._words.comments.format(format_ms(since_ms))
         said = self.client.ask(f"{self._path(number)}/{path}").value
-        return any(mark in str(each.get("body")) for each in _objects(said))
+        return any(mark in str(each.get("body")) for each in objects(said))
 
     def close(self, number: str, comment: str | None) -> Entry:
         """Closes an issue as completed, after a comment; returns what it is now."""
@@ -149,7 +150,7 @@ class HostedIssues:
                 newer = ""
                 found, errors = self._page(newer, {**variables, "after": after})
             if errors:
-                said = (str(each.get("message")) for each in _objects(errors))
+                said = (str(each.get("message")) for each in objects(errors))
                 words = "; ".join(quotation(each, _SAID_CHARS) for each in said)
                 raise HostRefuses(f"{self.client.repository}: {words}", hint="gh auth status")
             info, nodes = found.get("pageInfo"), found.get("nodes")
@@ -185,10 +186,6 @@ def _by_address(entry: Entry) -> Entry:
     parent, blockers = entry.get("parent"), entry.get("blockedby")
     named: dict[str, Any] = {}
     if isinstance(blockers, dict):
-        named["blockedby"] = [each.get("url") for each in _objects(blockers.get("nodes"))]
+        named["blockedby"] = [each.get("url") for each in objects(blockers.get("nodes"))]
         named["parent"] = parent.get("url") if isinstance(parent, dict) else None
     return {**entry, **named}
-
-
-def _objects(said: Any) -> list[dict[str, Any]]:
-    return [each for each in said if isinstance(each, dict)] if isinstance(said, list) else []

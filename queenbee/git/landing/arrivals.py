@@ -73,8 +73,10 @@ class Arrival:
 
     def _whose(self) -> str:
         if self.issue_id is not None and self.droid is not None:
-            landed = ((self.issue_id, self.droid), *self.beside)
-            whose = ", ".join(f"{_safe(issue)} by {_safe(droid)}" for issue, droid in landed)
+            by: dict[str, list[str]] = {}
+            for issue, droid in ((self.issue_id, self.droid), *self.beside):
+                by.setdefault(_safe(droid), []).append(_safe(issue))
+            whose = ", ".join(f"{', '.join(issues)} by {droid}" for droid, issues in by.items())
             return f"{whose} ({self.commit[:10]})"
         subject = quotation(one_line(self.subject, _MOST_CHARS))
         return f"{self.commit[:10]} {subject} by {_safe(self.author)}"

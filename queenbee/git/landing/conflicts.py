@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from queenbee.git.landing.commands import Commands
 
 OFF = "off"
-_SHOWN = 20
+_SHOWN = 8
 """Lines of one place that are shown before the target moves."""
 _MOST_CHARS = 120
 _MOST_LEFT = 120

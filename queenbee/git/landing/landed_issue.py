@@ -128,7 +128,9 @@ def land_issue(
     rules = Rules.of(hive, asked.check)
     refuse_unchecked(rules.check, asked)
     terms = Terms(hive, confirm=asked.confirm, tell=tell)
-    issue_id, *others = dict.fromkeys(_issue(hive, each) for each in (asked.issue_id, *asked.also))
+    issue_id, *others = dict.fromkeys(
+        _issue(hive, each, asked) for each in (asked.issue_id, *asked.also)
+    )
     if also := [*map(str, others)]:
         asked = replace(asked, issue_id=issue_id, also=also)
     made = partial(_IssueWork, hive=hive, env=env, on_progress=on_progress, tell=tell)
@@ -510,7 +512,7 @@ class _IssueWork(Work):
             for wrong in host_of(layout).ask_review(made.number, *asked):
                 self.tell(wrong)
         texts = {"url": made.url, "branch": proposing.branch, "target": landing.target}
-        self.review = Review(made.number, head=commit, **texts)
+        self.review = Review(made.number, head=commit, fork=made.fork, **texts)
         if proposing.review is not None:  # Also of one that was closed.
             self.review.rounds, self.review.told = proposing.review.rounds, proposing.review.told
         for each in issues:
@@ -608,7 +610,7 @@ def _is_unverified(record: VerificationRecord) -> bool:
     return record["verdict"] == "not_verified"
 
 
-def _issue(hive: Hive, issue_id: str | None) -> str | None:
+def _issue(hive: Hive, issue_id: str | None, asked: Request) -> str | None:
     """Returns the issue to complete, which the actor may end; None if it has none."""
     if issue_id is not None:
         issue_id = hive.issue_id(issue_id)
@@ -623,11 +625,17 @@ def _issue(hive: Hive, issue_id: str | None) -> str | None:
     if len(mine) > 1:
         raise InvalidInput(
             f"{hive.actor} has several issues: {', '.join(mine)}",
-            hint=f"say which are done: {suggested('queen land', *mine)}",
+            hint=f"say which are done: {suggested('queen land', *mine)}{_kept_options(asked)}",
         )
     if not mine:
         _refuse_lost(hive)
     return mine[0] if mine else None
+
+
+def _kept_options(asked: Request) -> str:
+    """Returns the options that whoever asks again needs once more."""
+    message = " -m 'WHAT YOU DID'" if asked.message is not None else ""
+    return message + " --next" * asked.take_next
 
 
 def _refuse_lost(hive: Hive) -> None:

@@ -200,5 +200,6 @@ class _Followed:
             lease = f"--force-with-lease={ref}:{review.head}"
             how = ("push", "--porcelain", "--no-follow-tags", lease)
             timeout_s = self.hive.layout.settings.sync_timeout_s
-            gone = (*how, "--", self.upstream.remote, f":{ref}")
+            remote = self.upstream.proposed_on(review.branch).remote
+            gone = (*how, "--", remote, f":{ref}")
             network(*gone, cwd=self.upstream.tree, timeout_s=timeout_s)

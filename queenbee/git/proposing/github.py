@@ -9,18 +9,20 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from queenbee.core.reviews.pull_requests import FAILED, PASSED, PENDING, Check, PullRequest, Remark
-from queenbee.core.text import mentioned, quotation
-from queenbee.errors import QueenError
+from queenbee.core.text import quotation
+from queenbee.git.hosts import values
 from queenbee.git.hosts.client import GRAPHQL, Client, HostRefuses
 from queenbee.git.proposing.host import Answer
+from queenbee.git.proposing.reviewers import ask_review
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from queenbee.git.hosts.repository import Repository
 
 _FIELDS = """
-number id state url isDraft isCrossRepository headRefName headRefOid baseRefName mergeCommit { oid }
+number id state url isDraft headRefName headRefOid baseRefName mergeCommit { oid }
+isCrossRepository headRepository { nameWithOwner }
 mergeStateStatus reviewDecision autoMergeRequest { mergeMethod } %(queue)s
 reviews(last: 30) { nodes { id state %(remark)s } }
 reviewThreads(last: 50) { nodes {
@@ -46,10 +48,14 @@ mutation($input: EnqueuePullRequestInput!) {
 }
 """
 _REMARK = "body authorAssociation author { login }"
-_CREATE = """
-mutation($input: CreatePullRequestInput!) {
-  createPullRequest(input: $input) { pullRequest { number id url state headRefName headRefOid } }
-}
+_BRIEF = (
+    "number id state url headRefName headRefOid baseRefName "
+    "isCrossRepository headRepository { nameWithOwner }"
+)
+_CREATE = f"""
+mutation($input: CreatePullRequestInput!) {{
+  createPullRequest(input: $input) {{ pullRequest {{ {_BRIEF} }} }}
+}}
 """
 _REPLY = """
 mutation($input: AddPullRequestReviewThreadReplyInput!) {
@@ -61,7 +67,6 @@ mutation($input: ClosePullRequestInput!) {
   closePullRequest(input: $input) { pullRequest { number } }
 }
 """
-_BRIEF = "number id state url headRefName headRefOid baseRefName isCrossRepository"
 _FEW = "states: [OPEN], first: 10"
 _LAST = "states: [OPEN, MERGED], last: 10"
 _NEUTRAL = ("SUCCESS", "NEUTRAL", "SKIPPED")
@@ -75,6 +80,8 @@ class GitHub:
     """A repository at GitHub, or at an Enterprise server."""
 
     repository: Repository
+    fork: str = ""
+    """The fork that has the branches, such as `ann/shop`; empty if they are where the target is."""
 
     def look(self, numbers: Sequence[int], branches: Sequence[str] = ()) -> Answer:
         """See `Host`."""
@@ -88,8 +95,11 @@ class GitHub:
         return Answer(
             str(found.get("id") or ""),
             {number: each for number, each in by_number.items() if each is not None},
-            {name: [*_nodes(found.get(f"b{at}"), name)] for at, name in enumerate(branches)},
-            [name for at, name in enumerate(branches) if _at(found, f"o{at}", "nodes")],
+            {
+                name: [*_own(found.get(f"b{at}"), name, self.fork)]
+                for at, name in enumerate(branches)
+            },
+            [name for at, name in enumerate(branches) if values.at(found, f"o{at}", "nodes")],
         )
 
     def open(
@@ -97,7 +107,9 @@ class GitHub:
     ) -> PullRequest:
         """See `Host`."""
         said: dict[str, object] = {"repositoryId": known.repository_id, "baseRefName": base}
-        said |= {"headRefName": branch, "title": title, "body": body, "draft": is_draft}
+        owner = self.fork.partition("/")[0]
+        head = f"{owner}:{branch}" if owner else branch
+        said |= {"headRefName": head, "title": title, "body": body, "draft": is_draft}
         data, errors = self._change(_CREATE, said)
         made = data.get("createPullRequest")
         request = _read(made.get("pullRequest")) if isinstance(made, dict) else None
@@ -109,21 +121,8 @@ class GitHub:
         return request
 
     def ask_review(self, number: int, reviewers: Sequence[str], labels: Sequence[str]) -> list[str]:
-        """See `Host`. By REST, which takes names; one for each, as an unknown one fails it all."""
-        asked: list[tuple[str, str, str]] = []
-        for each in reviewers:
-            _, slash, name = each.rpartition("/")
-            what = "team_reviewers" if slash else "reviewers"
-            asked.append((f"pulls/{number:d}/requested_reviewers", what, name))
-        asked += [(f"issues/{number:d}/labels", "labels", each) for each in labels]
-        wrong = []
-        for path, what, name in asked:
-            try:
-                where = f"repos/{self.repository.slug}/{path}"
-                self._client.ask(where, method="POST", body={what: [name]})
-            except QueenError as error:
-                wrong.append(f"#{number} goes without {mentioned(name)}: {error.message}")
-        return wrong
+        """See `Host`."""
+        return ask_review(self._client, number, reviewers, labels)
 
     def reply(self, seen: PullRequest, thread: str, text: str) -> None:
         """See `Host`."""
@@ -208,12 +207,11 @@ def _fields(number: int, newer: Mapping[str, str]) -> str:
     return _FIELDS % {**said, "remark": _REMARK}
 
 
-def _nodes(said: object, branch: str) -> Iterator[PullRequest]:
-    nodes = said.get("nodes") if isinstance(said, dict) else None
-    for each in nodes if isinstance(nodes, list) else ():
-        request = _read(each)  # A fork may have a branch of any name.
-        is_own = request is not None and each.get("isCrossRepository") is False
-        if request is not None and is_own and request.branch == branch:
+def _own(said: object, branch: str, fork: str) -> Iterator[PullRequest]:
+    for request in map(
+        _read, values.objects(said, "nodes")
+    ):  # A fork may have a branch of any name.
+        if request is not None and (request.branch, request.fork) == (branch, fork):
             yield request
 
 
@@ -221,56 +219,52 @@ def _read(said: object, sees_checks: bool = True) -> PullRequest | None:
     """Returns what an answer says of a pull request; None if it says nothing."""
     if not isinstance(said, dict) or type(said.get("number")) is not int:
         return None
-    commit, auto = said.get("mergeCommit"), said.get("autoMergeRequest")
-
-    def text(name: str, of: Mapping[str, object] = said) -> str:
-        value = of.get(name)
-        return value if isinstance(value, str) else ""
-
+    is_elsewhere = said.get("isCrossRepository") is not False
     return PullRequest(
         said["number"],
-        text("state"),
-        text("headRefOid"),
-        url=text("url"),
-        id=text("id"),
-        branch=text("headRefName"),
-        base=text("baseRefName"),
-        is_of_fork=said.get("isCrossRepository") is True,
-        merge_commit=text("oid", commit) if isinstance(commit, dict) else "",
+        values.text(said, "state"),
+        values.text(said, "headRefOid"),
+        url=values.text(said, "url"),
+        id=values.text(said, "id"),
+        branch=values.text(said, "headRefName"),
+        base=values.text(said, "baseRefName"),
+        fork=(values.text(said, "headRepository", "nameWithOwner").lower() or "?") * is_elsewhere,
+        merge_commit=values.text(said, "mergeCommit", "oid"),
         is_draft=said.get("isDraft") is True,
-        merge_state=text("mergeStateStatus"),
-        decision=text("reviewDecision"),
+        merge_state=values.text(said, "mergeStateStatus"),
+        decision=values.text(said, "reviewDecision"),
         is_queued=said.get("isInMergeQueue") is True,
-        auto_method=text("mergeMethod", auto) if isinstance(auto, dict) else "",
-        checks=_checks(said.get("commits")) if sees_checks else None,
-        reviews=[*_remarks(_at(said, "reviews", "nodes"))],
-        threads=[*_threads(_at(said, "reviewThreads", "nodes"))],
-        comments=[*_remarks(_at(said, "comments", "nodes"))],
+        auto_method=values.text(said, "autoMergeRequest", "mergeMethod"),
+        checks=_checks(said) if sees_checks else None,
+        reviews=[*map(_remark, values.objects(said, "reviews", "nodes"))],
+        threads=[*_threads(values.objects(said, "reviewThreads", "nodes"))],
+        comments=[*map(_remark, values.objects(said, "comments", "nodes"))],
     )
 
 
-def _remarks(nodes: object) -> Iterator[Remark]:
-    for each in nodes if isinstance(nodes, list) else ():
-        if isinstance(each, dict):
-            by, role = _at(each, "author", "login"), each.get("authorAssociation")
-            body, state = (str(each.get(name) or "") for name in ("body", "state"))
-            yield Remark(str(each.get("id")), str(by), body, str(role), state)
+def _remark(said: Mapping[str, Any]) -> Remark:
+    by, role = values.at(said, "author", "login"), said.get("authorAssociation")
+    return Remark(
+        str(said.get("id")),
+        str(by),
+        values.text(said, "body"),
+        str(role),
+        values.text(said, "state"),
+    )
 
 
-def _threads(nodes: object) -> Iterator[Remark]:
-    for each in nodes if isinstance(nodes, list) else ():
-        first = next(_remarks(_at(each, "comments", "nodes")), None)
+def _threads(nodes: Iterable[Mapping[str, Any]]) -> Iterator[Remark]:
+    for each in nodes:
+        first = next(map(_remark, values.objects(each, "comments", "nodes")), None)
         if first is not None and each.get("isResolved") is False:
-            line, path = each.get("line"), str(each.get("path") or "")
-            at = line if type(line) is int else 0
-            yield replace(first, thread=str(each.get("id")), path=path, line=at)
+            where = {"path": values.text(each, "path"), "line": values.number(each, "line")}
+            yield replace(first, thread=str(each.get("id")), **where)  # type: ignore[arg-type]
 
 
-def _checks(commits: object) -> list[Check]:
+def _checks(said: object) -> list[Check]:
     """Returns the checks of the last commit."""
-    path = ("nodes", 0, "commit", "statusCheckRollup", "contexts", "nodes")
-    contexts = _at(commits, *path)
-    return [_check(each) for each in contexts or () if isinstance(each, dict)]
+    path = ("commits", "nodes", 0, "commit", "statusCheckRollup", "contexts", "nodes")
+    return [*map(_check, values.objects(said, *path))]
 
 
 def _check(said: Mapping[str, Any]) -> Check:
@@ -282,31 +276,21 @@ def _check(said: Mapping[str, Any]) -> Check:
         outcome = str(said.get("state"))
     waits = outcome in ("PENDING", "EXPECTED")
     state = PASSED if outcome in _NEUTRAL else PENDING if waits else FAILED
-    job = said.get("databaseId")
     return Check(
         str(said.get("name") if is_run else said.get("context")),
         state,
         is_required=said.get("isRequired") is not False,
-        job=job if type(job) is int else 0,
-        url=str(said.get("detailsUrl") or said.get("targetUrl") or ""),
+        job=values.number(said, "databaseId"),
+        url=values.text(said, "detailsUrl") or values.text(said, "targetUrl"),
     )
 
 
-def _at(said: Any, *path: str | int) -> Any:
-    for each in path:
-        if isinstance(each, int):
-            said = said[each] if isinstance(said, list) and len(said) > each else None
-        else:
-            said = said.get(each) if isinstance(said, dict) else None
-    return said
-
-
 def _is_unknown(error: object) -> bool:
-    return bool(_at(error, "extensions", "code") == "undefinedField")
+    return values.text(error, "extensions", "code") == "undefinedField"
 
 
 def _path(error: object) -> Sequence[object]:
-    path = _at(error, "path")
+    path = values.at(error, "path")
     return path if isinstance(path, list) else ()
 
 

@@ -7,7 +7,7 @@ after an answer that never came.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from queenbee.core.command_lines import no_dash
@@ -15,8 +15,7 @@ from queenbee.core.reviews.pull_requests import OPEN
 from queenbee.core.reviews.review import proposed_branch
 from queenbee.core.text import mentioned, named, one_line, shell_word, suggested
 from queenbee.errors import Conflict, InvalidInput, Unreachable
-from queenbee.git.hosts.repository import GITHUB, Repository
-from queenbee.git.proposing.github import GitHub
+from queenbee.git.hosts.repository import GITEA, GITLAB, Repository
 from queenbee.git.proposing.pushed import Pushed
 from queenbee.git.run import line, network, user_git
 from queenbee.git.upstream import Ran, Upstream
@@ -67,7 +66,20 @@ def upstream_of(layout: Layout) -> Upstream:
 def host_of(layout: Layout) -> Host:
     """Returns the client of the host that has the target. Raises `InvalidInput`."""
     upstream = upstream_of(layout)
-    return GitHub(Repository.of_remote(upstream.tree, upstream.remote, kinds=(GITHUB,)))
+    repository = Repository.of_remote(upstream.tree, upstream.remote)
+    remote = upstream.proposed_on("").remote
+    fork = repository.fork(upstream.tree, remote) if remote != upstream.remote else ""
+    if repository.kind == GITLAB:
+        from queenbee.git.proposing.gitlab import GitLab  # noqa: PLC0415 - start-up
+
+        return GitLab(repository, fork)
+    if repository.kind == GITEA:
+        from queenbee.git.proposing.gitea import Gitea  # noqa: PLC0415 - start-up
+
+        return Gitea(repository, fork)
+    from queenbee.git.proposing.github import GitHub  # noqa: PLC0415 - start-up
+
+    return GitHub(repository, fork)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,24 +100,28 @@ class Proposing:
             return
         pushed = Pushed(self.upstream.tree, self.branch)
         if there not in ("", *pushed.commits) and not self._has_taken(there, commit):
-            name = f"{self.upstream.remote}/{self.branch}"
-            fetch = suggested("git fetch", self.upstream.remote, self.branch)
+            fetch = suggested("git fetch", self.head.remote, self.branch)
             raise ForeignCommits(
-                f"{named([name])} has commits that were not pushed from here: {there[:10]}; "
-                "nothing was proposed",
+                f"{named([self.head.name])} has commits that were not pushed from here: "
+                f"{there[:10]}; nothing was proposed",
                 hint=f"{fetch} && git merge FETCH_HEAD, then queen land"
                 if self.review is not None
                 else f"git branch -m {shell_word(f'{self.branch}-2')}, then queen land",
                 commit=there,
             )
         pushed.note(commit)
-        branch = replace(self.upstream, branch=self.branch)
-        done = branch.push(run, tree, commit, there)
+        done = self.head.push(run, tree, commit, there)
         if done.status != 0 and self._there() != commit:
             raise Conflict(
-                f"{named([branch.name])} cannot be pushed: {' '.join(done.said.split())}",
-                hint="do what it asks for, then queen land",
+                f"{named([self.head.name])} cannot be pushed: {' '.join(done.said.split())}",
+                hint="do what it asks for, then queen land; to push to a fork: "
+                "git config remote.pushDefault REMOTE",
             )
+
+    @property
+    def head(self) -> Upstream:
+        """The branch at the remote that has it, which may be a fork."""
+        return self.upstream.proposed_on(self.branch)
 
     def _has_taken(self, there: str, commit: str) -> bool:
         """Returns whether a commit has what somebody else pushed to our pull request."""
@@ -114,12 +130,13 @@ class Proposing:
 
     def _there(self) -> str:
         """Returns the commit that the remote has on the branch, or nothing."""
-        asked = ("ls-remote", "--heads", "--", self.upstream.remote, f"refs/heads/{self.branch}")
+        remote = self.head.remote
+        asked = ("ls-remote", "--heads", "--", remote, f"refs/heads/{self.branch}")
         timeout_s = self.upstream.layout.settings.sync_timeout_s
         status, said, err = network(*asked, cwd=self.upstream.tree, timeout_s=timeout_s)
         if status != 0:
             raise Unreachable(
-                f"{named([self.upstream.remote])} does not answer: {' '.join(err.split())}",
+                f"{named([remote])} does not answer: {' '.join(err.split())}",
                 hint="queen land, once it answers",
             )
         return said.partition("\t")[0].strip()

@@ -57,7 +57,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from queenbee.services.hive import Services
-    from queenbee.store.layout import Layout
 
 _YOUNG_S = 3.0
 """A lock of the index that is younger may be that of a git which we do not see."""
@@ -307,19 +306,6 @@ class WorktreeMender:
         repository = {"GIT_DIR": git_dir or self._common_dir}
         how = ("rev-parse", "--verify", "--quiet", "--end-of-options", revision)
         return line(*how, cwd=self._common_dir, repository=repository)
-
-
-def broken_place(layout: Layout, droid: str) -> str | None:
-    """Returns where a worktree was made for a droid that is none any more: its folder is gone, or
-    its `.git`. None if there is none.
-    """
-    top = os.path.join(layout.common_dir or layout.tree, "worktrees")
-    for name in safe_open.names_in(top):
-        git_dir = os.path.join(top, name)
-        note = worktree_note(Worktree("", git_dir, layout.common_dir or ""))
-        if note is not None and note.is_for(droid, None):
-            return note.path
-    return None
 
 
 def commits_in(log: str) -> list[str]:

@@ -434,7 +434,8 @@ def _origin(hive: Services, path: str) -> Iterator[Diagnosis]:
         said = origin.sentence(hive.now_ms())
         yield Diagnosis("owner_not_asked", path, said, hint=origin.hint)
     elif origin is not None:
-        said = f"{origin.sentence(hive.now_ms())}; issues.jsonl does not count"
+        said = origin.sentence(hive.now_ms())
+        said += "; issues.jsonl does not count" if path != hive.layout.issues_path else ""
         yield Diagnosis("owned_elsewhere", path, said, severity="note")
 
 

@@ -12,7 +12,13 @@ from queenbee.core.names import is_name
 from queenbee.errors import Unreadable
 from queenbee.store import safe_open
 from queenbee.store.files import stamp_of
-from queenbee.store.git_trees import git_tree, leads_to
+from queenbee.store.git_trees import (
+    config_files,
+    config_value,
+    git_tree,
+    leads_to,
+    owners_environment,
+)
 
 TYPE_CHECKING = False  # Spares the 9 ms that typing takes.
 if TYPE_CHECKING:
@@ -148,6 +154,17 @@ def remote_of(common_dir: str, name: str) -> str | None:
         return None
     remotes = (each for each in _remotes(common_dir) if name.startswith(f"{each}/"))
     return max(remotes, key=len, default=None)
+
+
+def push_remote(common_dir: str, remote: str) -> str:
+    """Returns the remote that gets a branch which is to be merged at another one: the one to which
+    git pushes by default, such as a fork, or the same.
+    """
+    for path in config_files(common_dir, owners_environment(os.environ)):
+        said = config_value(path, "remote", "pushdefault")
+        if said is not None:
+            return said if said in _remotes(common_dir) else remote
+    return remote
 
 
 def has_remotes(common_dir: str) -> bool:

@@ -10,6 +10,8 @@ from queenbee.store import safe_open
 _DOLT = frozenset({"dolt", "embeddeddolt"})
 _IN_DOLT = rb'"(?:backend|database)"\s*:\s*"dolt"|"dolt_(?:mode|database)"'
 _CONFIGURATION = frozenset({"metadata.json", "config.yaml"})
+OF_BR = ".br_history"
+"""Where `br` keeps older versions of the file."""
 
 
 def owner_in(beads_dir: str) -> str | None:

@@ -2,7 +2,8 @@
 
 Beads' `bd` keeps issues in Dolt; its `issues.jsonl` is an export, which may be missing or old. So
 the rows are asked of the program, and kept here with the mark of the database that they are of:
-while that is the same, nobody is asked. `docs/format.md`, section "Issues"; ADR 0048.
+while that is the same, nobody is asked. `br` writes its database to `issues.jsonl`, and is told to
+if that is older. `docs/format.md`, section "Issues"; ADR 0048.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from queenbee.store.tracker.issue_owner import OWNED
 from queenbee.store.whole_files import keep, recall, take_name
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from queenbee.store.layout import Layout
 
 DATABASES = ("embeddeddolt", "dolt")
@@ -87,7 +90,7 @@ class OwnedCopy:
         """Notes that the program did not answer in time."""
         keep(f"{self._note_path}.slow", now_ms)
 
-    def put(self, rows: bytes, mark: list[object], now_ms: int) -> None:
+    def put(self, rows: bytes, mark: list[list[Any]], now_ms: int) -> None:
         """Keeps rows; `mark` is what the database had before they were asked for."""
         take_name(self.path, rows, durable=False)
         keep(self._note_path, {"mark": mark, "at_ms": now_ms})
@@ -97,12 +100,12 @@ class OwnedCopy:
         with suppress(OSError):
             unlink(self._note_path)
 
-    def mark(self) -> list[object]:
+    def mark(self) -> list[list[Any]]:
         """Returns what changes whenever the database does; empty where it is not on this machine.
 
         Dolt writes each change to a file of chunks, and then to `manifest`, both in `noms`.
         """
-        found: list[object] = []
+        found: list[list[Any]] = []
         for name in DATABASES:
             for folder in _folders(os.path.join(self._layout.beads_dir, name)):
                 noms = os.path.join(folder, ".dolt", "noms")
@@ -114,6 +117,42 @@ class OwnedCopy:
         """Whether the program works on this machine: a fresh clone has only its description."""
         names = _names(self._layout.beads_dir)
         return not _SIGNS.isdisjoint(names)
+
+
+class FlushedFile(OwnedCopy):
+    """`issues.jsonl`, which `br` writes after each change of its database, unless it is set not
+    to.
+    """
+
+    def __init__(self, layout: Layout) -> None:
+        super().__init__(layout)
+        self.path = layout.issues_path
+
+    def is_current(self, now_ms: int) -> bool:
+        """Returns whether the database has not changed since the file was written, or since it was
+        asked to write it.
+        """
+        note, mark = recall(self._note_path), self.mark()
+        written_ns = max(_stamp(self.path)[1:], default=0)
+        is_noted = isinstance(note, dict) and note.get("mark") == mark
+        return is_noted or all(at_ns < written_ns for *_, at_ns in mark)
+
+    def put(self, rows: bytes, mark: list[list[Any]], now_ms: int) -> None:
+        """Notes that the file is that of a database with this mark."""
+        keep(self._note_path, {"mark": mark, "at_ms": now_ms})
+
+    def mark(self) -> list[list[Any]]:
+        """Returns what changes whenever the database does; empty where it is not on this machine,
+        as in a fresh clone.
+        """
+        folder = self._layout.beads_dir
+        names = [each for each in _names(folder) if each.endswith((".db", ".db-wal"))]
+        return [[each, *stamp] for each in names if (stamp := _stamp(os.path.join(folder, each)))]
+
+    @property
+    def is_here(self) -> bool:
+        """Whether the database is on this machine."""
+        return bool(self.mark())
 
 
 def _names(folder: str) -> list[str]:

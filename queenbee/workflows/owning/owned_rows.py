@@ -1,23 +1,28 @@
 """Issues in a database of another program: its rows are asked for, and it is told of claims.
 
-`bd` keeps issues in Dolt. What it says is kept in a copy until the database changes; a claim counts
-once it has it too, and does not remain otherwise. ADR 0048.
+`bd` keeps issues in Dolt. What it says is kept in a copy until the database changes; `br` has them
+in SQLite, and in its file. A claim counts once the program has it too, and does not remain
+otherwise. ADR 0048.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from queenbee.core.beads import CATEGORY
 from queenbee.core.records import Assignment
 from queenbee.core.text import mentioned, suggested
 from queenbee.errors import ExternalFailure, QueenError, Taken
-from queenbee.store.codec import decode
+from queenbee.store.codec import decode, encode
 from queenbee.store.creating import make_state_dir
 from queenbee.store.lock import LongLock
-from queenbee.store.tracker.owned_copy import Origin, OwnedCopy
+from queenbee.store.tracker.issue_owner import owner_in
+from queenbee.store.tracker.owned_copy import FlushedFile, Origin, OwnedCopy
 from queenbee.workflows.owning.owner import Owner
 
 if TYPE_CHECKING:
@@ -33,17 +38,32 @@ _PAUSE_S = 10.0
 _SLOW_MS = 60_000
 """So long after it did not answer in time, no command of this machine waits for it again."""
 _ISSUE = b'{"_type":"issue",'
+_STATUS = re.compile(rb'[{,]\s*"status"\s*:\s*"([^"\\]*)"')
+_BUILT_IN = frozenset(
+    {b"open", b"in_progress", b"blocked", b"deferred", b"closed", b"pinned", b"hooked"}
+)
 
 
 class OwnedRows:
     """What an open hive knows of issues that are in another program's database."""
 
-    def __init__(self, hive: Services) -> None:
+    def __init__(self, hive: Services, owner: Owner, copy: OwnedCopy) -> None:
         self._hive = hive
-        self._owner = Owner("bd", hive)
-        self._copy = OwnedCopy(hive.layout)
+        self._owner = owner
+        self._copy = copy
         self._failure: QueenError | None = None
         self._again_s = 0.0
+
+    @classmethod
+    def of(cls, hive: Services) -> OwnedRows | None:
+        """Returns them; None if the file is all that there is of them here."""
+        owner = Owner.of(hive)
+        if owner is None:
+            return None
+        if owner_in(hive.layout.beads_dir) == "dolt":
+            return cls(hive, owner, OwnedCopy(hive.layout))
+        file = FlushedFile(hive.layout)
+        return cls(hive, owner, file) if owner.name == "br" and file.mark() else None
 
     def refresh(self) -> None:
         """Asks the program for its rows, if the database has changed since. What goes wrong is in
@@ -80,14 +100,18 @@ class OwnedRows:
             raise ExternalFailure("its database is not on this machine", hint="bd bootstrap")
         now_ms = self._hive.now_ms()
         if self._copy.gave_up(now_ms, recently_ms=_SLOW_MS):
-            raise ExternalFailure("it did not answer in time a moment ago", hint="bd export")
+            again = f"{self._owner.name} list"
+            raise ExternalFailure("it did not answer in time a moment ago", hint=again)
         make_state_dir(self._hive.layout)
-        with LongLock(f"{self._copy.path}.lock", holder="bd export", timeout_s=_LOCK_S):
+        lock = f"{self._hive.layout.state_dir}/owned-issues.lock"
+        with LongLock(lock, holder=self._owner.name, timeout_s=_LOCK_S):
             if self._copy.is_current(self._hive.now_ms()):
                 return  # Somebody else has asked meanwhile.
             mark = self._copy.mark()
             try:
-                rows = _rows_in(self._owner.export())
+                rows = _rows_in(self._owner.rows())
+                own = {*_STATUS.findall(rows)} - _BUILT_IN
+                rows = _counted(rows, self._owner.done_statuses()) if own else rows
             except ExternalFailure as error:
                 if error.details.get("timed_out"):
                     self._copy.give_up(self._hive.now_ms())
@@ -136,7 +160,7 @@ class OwnedRows:
         assigned = (f"--assignee={given.droid}", "--status=in_progress")
         failure: ExternalFailure | None = None
         try:
-            words = assigned if is_moved else ("--claim",)
+            words = (*assigned, *self._owner.anyway) if is_moved else ("--claim",)
             self._tell(*words, issue_id=row.id, droid=given.droid)
         except ExternalFailure as error:
             failure = error
@@ -186,3 +210,15 @@ def _rows_in(exported: bytes) -> bytes:
         if row is None or (isinstance(row, dict) and row.get("_type", "issue") == "issue"):
             kept.append(line)
     return b"".join(line + b"\n" for line in kept if line and line != b"{}")
+
+
+def _counted(rows: bytes, done: set[str]) -> bytes:
+    """Returns the lines, of which those that have one of these statuses say that it means done."""
+    lines = rows.splitlines(keepends=True) if done else []
+    for number, line in enumerate(lines):
+        if not done.isdisjoint(each.decode(errors="replace") for each in _STATUS.findall(line)):
+            with suppress(ValueError):
+                row = json.loads(line)
+                category = {CATEGORY: "done"} if row.get("status") in done else {}
+                lines[number] = encode({**row, **category}) + b"\n"
+    return b"".join(lines) or rows

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -19,7 +20,7 @@ from queenbee.store.creating import make_state_dir
 from queenbee.store.git_files.host_tokens import without_tokens
 from queenbee.store.git_trees import git_tree
 from queenbee.store.safe_open import unlink
-from queenbee.store.tracker.issue_owner import owner_in
+from queenbee.store.tracker.issue_owner import OF_BR, owner_in
 from queenbee.store.whole_files import take_name
 
 if TYPE_CHECKING:
@@ -42,14 +43,16 @@ class Owner:
     def of(cls, hive: Services) -> Owner | None:
         """Returns the owner, or None if the file belongs to nobody.
 
-        Both programs leave a database or a configuration beside the file. Dolt is `bd`'s;
-        otherwise it is the one of the two that is installed.
+        Both programs leave a database or a configuration beside the file. Dolt is `bd`'s, and a
+        history of the file `br`'s; otherwise it is the one of the two that is installed.
         """
         kind = owner_in(hive.layout.beads_dir)
         if kind is None:
             return None
         if kind == "dolt":
             return cls("bd", hive)
+        if os.path.isdir(os.path.join(hive.layout.beads_dir, OF_BR)):
+            return cls("br", hive)
         installed = [name for name in _PROGRAMS if _path_of(name, hive.layout.tree)]
         return cls((installed or _PROGRAMS)[0], hive)
 
@@ -75,8 +78,32 @@ class Owner:
         self.change("import", "-i", no_dash(path), actor=actor)
         unlink(path)
 
-    def export(self) -> bytes:
-        """Returns all rows, one a line. Raises `ExternalFailure`."""
+    @property
+    def anyway(self) -> tuple[str, ...]:
+        """What has it begin an issue although that waits for others."""
+        return ("--force",) if self.name == "br" else ()
+
+    def done_statuses(self) -> set[str]:
+        """Returns the statuses of its users' own that mean done; none from an older version."""
+        try:
+            said = json.loads(self._run("--readonly", "statuses", "--json"))
+        except (ExternalFailure, ValueError):
+            return set()
+        said = said.get("data", said) if isinstance(said, dict) else {}
+        custom = said.get("custom_statuses") if isinstance(said, dict) else None
+        return {
+            str(each.get("name"))
+            for each in (custom if isinstance(custom, list) else [])
+            if isinstance(each, dict) and each.get("category") == "done"
+        }
+
+    def rows(self) -> bytes:
+        """Returns all rows, one a line; none of `br`, which writes them to the file. Raises
+        `ExternalFailure`.
+        """
+        if self.name == "br":
+            self._run("sync", "--flush-only")
+            return b""
         try:
             return self._run("--readonly", "export", "--all")
         except ExternalFailure as error:

@@ -322,11 +322,14 @@ class Tracker:
         return asked.issue_id
 
     def _new_by_owner(self, title: str, asked: NewIssue) -> str:
+        is_br = self.owner is not None and self.owner.name == "br"
+        if is_br and asked.issue_id is not None:
+            raise InvalidInput("br gives issues their ids itself", hint="leave --id out")
         values = {
             "type": asked.issue_type,
             "priority": asked.priority,
             "description": asked.description or None,
-            "acceptance": asked.acceptance,
+            "acceptance": None if is_br else asked.acceptance,
             "estimate": asked.estimate,
             "parent": asked.parent,
             "id": asked.issue_id,
@@ -335,7 +338,10 @@ class Tracker:
         }
         options = [f"--{name}={value}" for name, value in _given(**values).items()]
         made = self._call("create", "--silent", *options, values=[title]).split()
-        return made[-1] if made else ""
+        identifier = made[-1] if made else ""
+        if is_br and asked.acceptance is not None:  # It takes this only for an issue that it has.
+            self._call("update", f"--acceptance={asked.acceptance}", values=[identifier])
+        return identifier
 
     def _now(self, issue: Issue) -> Issue:
         """Returns an issue as its program has it after a call."""
