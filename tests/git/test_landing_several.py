@@ -54,7 +54,11 @@ def test_what_several_issues_say_alike_is_printed_once(quick: QuickQueen, beads:
     """Short sentences, and those of another line, are no boilerplate."""
     rule = "Each change gets a test and a line in the list of changes."
     rows = [
-        {"id": f"q-{n}", "title": f"Do {n}", "description": f"Do {n} in a.py. Go.\n{rule} Go on {n}."}
+        {
+            "id": f"q-{n}",
+            "title": f"Do {n}",
+            "description": f"Do {n} in a.py. Go.\n{rule} Go on {n}.",
+        }
         for n in (1, 2, 3)
     ]
     write_lines(beads / "issues.jsonl", *rows)

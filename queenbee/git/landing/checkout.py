@@ -23,7 +23,6 @@ from queenbee.git.landing.commands import Commands, git
 from queenbee.git.landing.judged.nested import registered
 from queenbee.git.landing.place import Place, but_records
 from queenbee.git.landing.refusals import LeftByCheck, NotLanded
-from queenbee.git.landing.together.checked import run_check
 from queenbee.git.run import configured, names_in, user_git, without_programs
 from queenbee.git.trees.in_the_way import has_repository, ignored_in, repositories
 from queenbee.git.trees.set_aside import set_aside
@@ -40,8 +39,6 @@ from queenbee.store.git_trees import GitTree, git_tree
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from typing import Self
-
-    from queenbee.git.landing.together.checked import Check, Verdict
 
 _WHOLE = (
     *("-c", f"core.hooksPath={os.devnull}"),
@@ -211,13 +208,6 @@ class Checkout(Place):
             self._go_to(now)
             self._put_submodules_right()
         return variables(self.layout, self.tree)
-
-    def check(self, check: Check, on_tick: Callable[[float, str], None] | None = None) -> Verdict:
-        """Runs a check of the commit that it has. Raises `SetupFailed`."""
-        ready, interrupts = check.with_variables(self.ready()), self.commands.interrupts
-        ran = run_check(ready, self.tree, interrupts, on_tick, note=self.check_note)
-        self.commands.stop_if_asked()
-        return ran
 
     def empty(self) -> bool:
         """Removes what git ignores, too, and sets it up again: what checks have left may decide

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from queenbee.core.text import last_said, one_line, quotation
 from queenbee.git.landing.commands import are_alike, is_commit
 from queenbee.git.landing.refusals import TargetFails
+from queenbee.git.landing.together.checked import check_in
 from queenbee.git.worktrees.preparing import setup_key
 from queenbee.services.waiting import landing_steps
 from queenbee.store.whole_files import keep, recall
@@ -163,9 +164,9 @@ class TargetJudge:
         """Checks a commit of the target, and keeps what that says. Raises `SetupFailed`."""
         at = time.time()
         self._checkout.go_to(tip)
-        ran = self._checkout.check(check)
+        ran = check_in(self._checkout, check)
         if ran.failed is not None and self._checkout.empty():
-            ran = self._checkout.check(check)
+            ran = check_in(self._checkout, check)
             self.was_emptied = ran.failed is None
         return self.keep(tip, check.command, ran, at)
 

@@ -10,7 +10,7 @@ from queenbee.git.landing.commands import added, are_alike
 from queenbee.git.landing.refusals import SHOWN
 from queenbee.git.landing.standing_back import StandingBack
 from queenbee.git.landing.together.batch import Batch
-from queenbee.git.landing.together.checked import check_of, side_by_side
+from queenbee.git.landing.together.checked import check_in, check_of, side_by_side
 from queenbee.git.landing.together.pace import Pace
 from queenbee.git.landing.work import offers
 from queenbee.git.worktrees.preparing import copied, setup_key
@@ -201,7 +201,7 @@ class Trial:
                 return said
             self._tell(f"check: {command}")
             on_tick = look if most > 1 else None
-            ran = self._place.check(self._check, on_tick)
+            ran = check_in(self._place, self._check, on_tick)
             if ran.failed is not None:
                 self._has_check_failed = True
                 lacks = self._place.what_it_lacks()
