@@ -200,6 +200,15 @@ class TestImport:
         assert "'###Sprint 1.1: Setup' is in no sprint" in refused.out
         assert "nothing waits for '2.1Z'" in refused.out
 
+    def test_a_hint_is_printed_once_and_a_sprint_told_once(
+        self, quick: QuickQueen, plan: Path
+    ) -> None:
+        needs = "**Depends On:** the data, the design"
+        plan.write_text(f"## Phase 1\n### Sprint 1.1: A\n{needs}\n### Sprint 1.2: B\n{needs}\n")
+        shown = quick("plan", "check", str(plan)).out
+        assert shown.count("nothing waits for 'the data', 'the design', which") == 2
+        assert shown.count("try: write it as **Depends On:**") == 1
+
     def test_a_dry_run_shows_the_difference_and_writes_nothing(
         self, quick: QuickQueen, plan: Path, beads: Path
     ) -> None:

@@ -240,7 +240,7 @@ class TestStatusStateTransitions:
 
     @pytest.mark.differs(
         "`passed` is final",
-        "`run --again` starts a new attempt",
+        "`run --force` starts a new attempt",
         "a phase can break again after its gate has passed",
     )
     def test_a_passed_gate_runs_again_if_asked(self, gate: QuickQueen, repo: Path) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from queenbee.documents.issue_lists.listed import IssueList, read_issue_list, understood
 from queenbee.documents.issue_lists.reading import MOST_BYTES, MOST_ENTRIES
 from queenbee.documents.issue_lists.sources import BY_NAME
-from queenbee.documents.issue_lists.texts import read_backlog
+from queenbee.documents.issue_lists.texts import read_backlog_task
 from queenbee.errors import InvalidInput
 from queenbee.store.whole_files import read_own
 
@@ -28,7 +28,7 @@ def read_issue_folder(
     """Returns the issues in a folder. Raises `InvalidInput`, which names what was looked for."""
     tasks = _backlog(path) if insisted in (None, "backlog.md") else {}
     if tasks:
-        entries = read_backlog(tasks)
+        entries = [read_backlog_task(path, text) for path, text in sorted(tasks.items())]
         return understood(BY_NAME["backlog.md"], entries, mapped)
     for name in _FILES:
         file = os.path.join(path, name)

@@ -23,15 +23,18 @@ _ORNAMENT = re.compile(
 )
 """What stands before the first word: an emoji, its short code, an anchor, stars, a bracket."""
 _LINK = re.compile(r"\[([^\[\]]{1,300})\]\([^()]{0,500}\)")
-_END = r"(?:[\s*_~`\])]|\([^()]{0,200}\))*"
+_END = r"(?:[\s*_~`\])]|[(（][^()（）]{0,200}[)）])*"
+_IDEOGRAPHS = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3"
 _NUMBERED = re.compile(
     r"(?:(?P<words>(?:[^\W\d_]+[ \t-]+){0,2}?)(?P<word>[^\W\d_]+)[\s#№.*_\[(`-]*)?"
     r"(?P<number>[0-9]{1,9}(?:[a-z]{1,2}(?![^\W_]))?(?:\.[0-9]{1,9}(?:[a-z]{1,2}(?![^\W_]))?)*"
-    r"|(?<=[ \t])(?-i:[IVX]{1,5}|[A-Z])(?=\s*(?:[:.)–—-]|\Z)))(?!\w)"
+    r"|(?<=[ \t])(?-i:[IVX]{1,5}|[A-Z])(?=\s*(?:[:.)–—-]|\Z))|[一二三四五六七八九十]{1,3})"
+    rf"(?P<counter>[{_IDEOGRAPHS}]{{1,3}})?(?!\w)"
     rf"(?P<range>[ \t]*[-–—][ \t]*[0-9]+(?=[ \t]*(?:[:：.)|*_(–—-]|\Z)))?{_END}"
-    r"(?P<separator>[:：.)|/–—-]*)[\s*_]*",
+    r"(?P<separator>[:：.、)|/–—-]*)[\s*_]*",
     re.IGNORECASE,
 )
+"""A word and a number, or a number and its counter: `Week 2`, `第二周`, `2주차`, `一、`."""
 _MARKED = re.compile(rf"{CHECK}|\[[ xX]\]")
 
 
@@ -99,13 +102,16 @@ def read_heading(text: str, level: int, first: int = 0) -> Heading:
     found = _NUMBERED.match(plain)
     if found is None or not _is_number(found, plain):
         return Heading(level, first, plain or text, title=plain or text, mark=mark)
+    inner = None if found["word"] else _NUMBERED.match(plain, found.end())
+    if inner and (inner["word"] or "").casefold() in (SPRINT, PHASE) and inner["separator"]:
+        found = inner  # "3.1 Phase 1: Setup" is a phase.
     title = _unwrapped(plain[found.end() :])
     title, said = (read_marks if _MARKED.match(title) else read_title_marks)(title)
     return Heading(
         level,
         first,
         plain,
-        (found["word"] or "").casefold(),
+        (found["counter"] or found["word"] or "").casefold(),
         (found["number"] + (found["range"] or "")).lower().replace(" ", ""),
         title or plain,
         mark or said,
@@ -137,7 +143,7 @@ def _is_number(found: re.Match[str], text: str) -> bool:
 
     "What Sprint 1.2 taught us" is none, but a "User Story 2" is.
     """
-    if found["word"]:
+    if found["word"] or found["counter"]:
         if found["words"] and found["word"].casefold() in (SPRINT, PHASE):
             return False
         ends = found["separator"] or found.end() == len(text)
@@ -146,7 +152,7 @@ def _is_number(found: re.Match[str], text: str) -> bool:
     return (
         len(number.partition(".")[0]) < 4
         and (number[-1:].isdigit() or bool(found["separator"]))
-        and behind[:1] in ("", " ", "\t", *":：.)")
+        and behind[:1] in ("", " ", "\t", *":：.、)")
     )
 
 

@@ -31,8 +31,11 @@ _TRAILING = re.compile(
     rf"|(?P<check>{CHECK})(?:[ \t]*\**(?:{STATE})\**)?)[ \t]*\Z",
     re.IGNORECASE,
 )
-# Without brackets, only capitals after a dash: "Get it done" is a title.
-_CAPITALS = re.compile(rf"[ \t]+[-–—|][ \t]*\**(?P<word>{STATE.upper()})\**[ \t]*\Z")
+# Without brackets, only behind a dash, where "removed" may be a title: "Get it done" is one.
+_BEHIND_DASH = re.compile(
+    rf"[ \t]+[-–—|][ \t]*\**(?P<word>(?i:{DONE})|{SKIPPED.upper()})\**"
+    r"(?:[ \t]*(?:[-–—|,][ \t]*)?(?:\([^()]*\)|#[0-9]+))*[ \t]*\Z"
+)
 _AFTER_STRIKE = re.compile(rf"[-–—:|]?[ \t]*\**(?P<word>{STATE})\**[ \t]*\Z", re.IGNORECASE)
 _STRUCK = re.compile(r"~~[ \t]*(.+?)[ \t]*~~[ \t]*(.*)", re.DOTALL)
 _DETAIL = re.compile(r"[ \t]*(?:[,;:–—#-]|\d|(?:on|in|by|see|PR|into|with PR)\b).*", re.DOTALL)
@@ -96,7 +99,7 @@ def _strip(text: str) -> tuple[str, list[Mark]]:
         elif word := match["tag"] or match["bracket"] or match["word"]:
             marks.append(_meaning(word))
         text = text[match.end() :]
-    while (match := _TRAILING.search(text) or _CAPITALS.search(text)) and _is_mark(match):
+    while (match := _TRAILING.search(text) or _BEHIND_DASH.search(text)) and _is_mark(match):
         found = match.groupdict()
         word = found.get("bracket") or found.get("tag") or found.get("word")
         marks.append(_meaning(word) if word else "done")

@@ -69,14 +69,14 @@ def read_outline(text: str, unit: Unit | None = None) -> Outline:
 
 
 def own_headings(text: str, unit: Unit | None = None) -> list[tuple[str, int, list[Block]]]:
-    """Returns (sprint, index of its line, blocks under it) for each heading that is its sprint's.
+    """Returns (sprint, index of its last line, blocks under it) for each heading of a sprint's own.
 
     A record of a sprint has none, nor a skipped sprint whose number another sprint has.
     """
     sections = [each for each in read_outline(text, unit).sections if not each.record]
     planned = {each.number for each in sections if each.mark != "skipped"}
     return [
-        (each.number, each.first, list(each.blocks))
+        (each.number, each.first + each.heading.lines - 1, list(each.blocks))
         for each in sections
         if each.mark != "skipped" or each.number not in planned
     ]
@@ -147,9 +147,11 @@ class _Reading:
         phases = [level for level, word in several if word == PHASE]
         outer = _most(several, min(phases or [level for level, _ in several], default=0))
         if outer is not None:
-            deeper = [level for level, _ in several if level > outer[0]]
-            inner = _most(several, min(deeper, default=0))
-            if inner is not None and several[inner] * 2 >= several[outer]:
+            form = Unit(outer[0], outer[1] or "1")
+            below = [one for one in self._headings if any(map(form.takes, self._above[one.first]))]
+            deeper = {group: count for group, count in _groups(below).items() if count > 1}
+            inner = _most(deeper, min((level for level, _ in deeper), default=0))
+            if inner is not None and deeper[inner] * 2 >= several[outer]:
                 outer = inner
             return Unit(outer[0], outer[1] or "1")
         levels = Counter(one.level for one in self._headings if any(self._boxes(one)))

@@ -246,7 +246,7 @@ def _sprint(
     heading, line, phase = section.heading, section.first + 1, section.phase
     fields = gather_fields(section.blocks, f"sprints[{section.number}]", line)
     annotated = (ANNOTATION.fullmatch(each.text) for each in section.blocks if is_annotation(each))
-    mark, why = _state(section, fields.status(), done)
+    mark, why = _state(section, fields, done)
     resolve = names.meant_by(phase_of(section.number))
     sprint = Sprint(
         number=section.number,
@@ -304,11 +304,9 @@ def _labels(fields: Fields, sprint: Sprint, known: Collection[str]) -> Iterator[
             yield Unread(where, message, "warning", hint, line)
 
 
-def _state(
-    section: Section, status: tuple[Mark | None, int], done: Mapping[str, int]
-) -> tuple[Mark | None, str]:
+def _state(section: Section, fields: Fields, done: Mapping[str, int]) -> tuple[Mark | None, str]:
     """Returns whether a sprint is done or skipped, and what says so."""
-    heading, phase = section.heading, section.phase
+    heading, phase, status = section.heading, section.phase, fields.status()
     if heading.mark is not None:
         return heading.mark, f"its heading in line {section.first + 1}"
     if phase is not None and phase.mark is not None:
@@ -317,4 +315,6 @@ def _state(
         return status[0], f"its status in line {status[1]}"
     if section.number in done:
         return "done", f"the record in line {done[section.number]}"
+    if section.boxes.ticked and not section.boxes.open and "status" not in fields.values:
+        return "done", "its tasks, which are all ticked"
     return None, ""

@@ -132,17 +132,12 @@ def _annotation_rules(plan: Plan) -> Iterator[Finding]:
 
 
 def _done_rules(plan: Plan) -> Iterator[Finding]:
-    """Returns a note about the sprints that count as done, and those that might."""
+    """Returns a note about the sprints that count as done."""
     done = [sprint for sprint in plan.sprints if sprint.mark == "done"]
     if done:
         numbers = some([sprint.number for sprint in done], 10)
         message = f"marked as done, so no work is planned for it: {numbers}"
         yield Finding("", message, "warning", line=done[0].line)
-    for sprint in plan.sprints:
-        if sprint.boxes.ticked and not sprint.boxes.open and sprint.mark is None:
-            message = "all its tasks are ticked, but it is not marked as done"
-            hint = f"if it is done: ### \u2705 Sprint {sprint.number}: {sprint.title}"
-            yield sprint.finding(message, severity="warning", hint=hint)
 
 
 def _phases(plan: Plan) -> Iterator[Finding]:

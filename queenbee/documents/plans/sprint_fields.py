@@ -6,10 +6,11 @@ They are read beside the text, which stays as it is. `docs/plans.md`, section "F
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from queenbee.core.text import some
 from queenbee.documents.agents import MODELS
 from queenbee.documents.findings import Finding
 from queenbee.documents.markdown import Block, strip_box
@@ -170,6 +171,7 @@ class Fields:
         conditions are for who reads the text, and are told.
         """
         needs: dict[str, None] = {}
+        unread: dict[str, bool] = {}
         for value in self.values.get("depends_on", []):
             for part in name_parts(value[:_MAX_LENGTH]):
                 found = resolve(part)
@@ -183,13 +185,18 @@ class Fields:
                         one for one in sprints if one not in known or not is_before(one, number)
                     ]
                     like = not sprints and re.match(r"[0-9]+[a-z]*[.-][0-9]", part)
-                    self._not_plain(part, orders=bool(later or like))
+                    unread[part] = bool(later or like)
+        for orders in (True, False):
+            parts = [part for part, each in unread.items() if each is orders]
+            if parts:
+                self._not_plain(parts, orders=orders)
         return tuple(needs)
 
-    def _not_plain(self, part: str, *, orders: bool) -> None:
+    def _not_plain(self, parts: Sequence[str], *, orders: bool) -> None:
         hint = "write it as **Depends On:** 1.1, 1.2a; put other conditions in the text"
         where, line = self._at("depends_on")
-        message = f"nothing waits for {part[:80]!r}, which is no sprint or bead"
+        said = some([repr(part[:80]) for part in parts], 5)
+        message = f"nothing waits for {said}, which is no sprint or bead"
         self.findings.append(Unread(where, message, "error" if orders else "warning", hint, line))
 
     def _tell(

@@ -18,8 +18,9 @@ State = Literal["completed", "active", "ready", "waiting"]
 
 _NAMES = ("id", "task_id", "task", "name")
 _NEEDS = frozenset(
-    {"dependson", "dependencies", "blockedby", "requires", "needs", "waitsfor", "prerequisites"}
-)
+    {"dependson", "dependencies", "deps", "blockedby", "addblockedby", "requires", "needs",
+     "waitsfor", "prerequisites"}
+)  # fmt: skip
 """The keys of what a task waits for, without case, `_` and `-`."""
 GOALS = ("goal", "description", "title", "subject")
 _SIGNS = {"completed": "✓", "active": "▶", "ready": "○", "waiting": "·"}
@@ -93,13 +94,15 @@ def read_tasks(graph: object, path: str) -> tuple[list[Task], list[Finding]]:
 
 
 def _unread(
-    entries: Sequence[tuple[Any, object, str]], tasks: Collection[str]
+    entries: Sequence[tuple[Any, object, str]], tasks: Mapping[str, Task]
 ) -> Iterator[Finding]:
-    """Yields an error for each other key whose value names tasks: it orders work, unread."""
-    for _, value, where in entries:
+    """Yields an error for each other key that names tasks which it waits for nowhere else."""
+    for name, value, where in entries:
         for key, names in value.items() if isinstance(value, dict) else ():
             listed = _listed_names(names)
-            if _plain(key) not in _NEEDS and key not in _NAMES and listed and {*listed} <= {*tasks}:
+            if key in _NAMES or not listed or not {*listed} <= {*tasks}:
+                continue
+            if not {*listed} <= {*tasks[name].depends_on}:
                 message = f"{key} names tasks, and orders nothing: {', '.join(listed)[:80]}"
                 hint = "name what a task waits for in its depends_on"
                 yield Finding(f"{where}.{key}", message, hint=hint)

@@ -40,6 +40,10 @@ CASES = {
         "### Sprint 1.1: A\n<!--beads-ralph:bd-old-->\n",
         f"### Sprint 1.1: A\n{NOTE.format('bd-one')}\n",
     ),
+    "heading with dashes below it": (
+        "Sprint 1.1: A\n---\ntext\n",
+        f"Sprint 1.1: A\n---\n{NOTE.format('bd-one')}\ntext\n",
+    ),
     "heading on the last line": (
         "text\n### Sprint 1.1: A",
         f"text\n### Sprint 1.1: A\n{NOTE.format('bd-one')}",

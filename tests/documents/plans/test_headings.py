@@ -30,6 +30,9 @@ MARKED = {
     "DONE behind": ("### Sprint 1.2: Login (DONE)", "done"),
     "completed, with a date": ("### Sprint 1.2: Login (COMPLETED 2026-02-01)", "done"),
     "dash and capitals": ("### Sprint 1.2: Login — COMPLETED", "done"),
+    "dash and a word": ("### Sprint 1.2: Login - complete", "done"),
+    "dash, a word and an issue": ("### Sprint 1.2: Login — done — #10", "done"),
+    "dash, a word and a remark": ("### Sprint 1.2: Login — DONE (code, docs)", "done"),
     "struck through and done": ("### ~~Sprint 1.2: Login~~ ✅ COMPLETE", "done"),
     "done and struck through": ("### ✅ ~~Sprint 1.2: Login~~", "done"),
     "struck through": ("### ~~Sprint 1.2: Login~~", "skipped"),
@@ -48,6 +51,7 @@ NO_MARK = [
     "### Sprint 1.2: ~~Login~~ Sign-in",
     "### Sprint 1.2: Login (parallel)",
     "### Sprint 1.2: Removed features",
+    "### Sprint 1.2: Feature flags - removed",
 ]
 
 LOST = {

@@ -438,11 +438,18 @@ class TestCheck:
         assert told.message == f"defaults are used for dev agents ({listed}), QA agents ({listed})"
         assert (told.severity, told.line) == ("warning", 1)
 
-    def test_a_sprint_whose_tasks_are_all_ticked_may_be_done(self) -> None:
-        findings = check_plan(parse_plan(f"{SPRINT}- [x] one\n"))
-
-        (told,) = [each for each in findings if "ticked" in each.message]
-        assert (told.severity, told.line) == ("warning", 2)
+    def test_a_sprint_whose_tasks_are_all_ticked_is_done_unless_its_status_says_more(self) -> None:
+        for tasks, mark in [
+            ("- [x] one\n  - [x] two\n", "done"),
+            ("- [x] one\n- [ ] two\n", None),
+            ("Status: In review\n- [x] one\n", None),
+            ("- one\n", None),
+        ]:
+            (sprint,) = parse_plan(f"{SPRINT}{tasks}").sprints
+            assert sprint.mark == mark, tasks
+        assert (
+            parse_plan(f"{SPRINT}- [x] one\n").sprints[0].why == "its tasks, which are all ticked"
+        )
 
     def test_a_sprint_under_no_phase_is_a_warning(self) -> None:
         findings = check_plan(parse_plan("## Phase 1\n## Notes\n### Sprint 1.1: A\n"))

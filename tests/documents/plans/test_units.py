@@ -78,6 +78,22 @@ FORMS = {
     "user stories": ("## User Story 1 - A\n## User Story 2 - B\n", "## Story", ["1.1", "1.2"]),
     "another language": ("## Étape 1: A\n## Étape 2: B\n", "## Étape", ["1.1", "1.2"]),
     "boxes": ("# P\n## Why\nso\n## Back\n- [ ] a\n## Front\n- [x] b\n", "## [ ]", ["1.1", "1.2"]),
+    "weeks counted in Korean": (
+        "## \u2705 2주차 (7/21~7/27) \u2014 A\n## 3주차 \u2014 B\n", "## 주차", ["1.2", "1.3"],
+    ),
+    "phases counted in Chinese": (
+        "## 一、架构\n## 二、开发\n### 阶段一\uff1aA\n### 阶段二\uff08Day 1\uff09\uff1aB\n",
+        "### 阶段", ["2.1", "2.2"],
+    ),
+    "ordinals": ("## 第一阶段\uff1aA\n## 第二阶段\uff1aB\n", "## 阶段", ["1.1", "1.2"]),
+    "phases with numbers of their sections": (
+        "## 1. Goal\n## 3. Work\n### 3.1 Phase 1: A\n### 3.2 Phase 2: B\n### 3.3 Costs\n",
+        "### Phase", ["1.1", "2.1"],
+    ),
+    "numbers below other headings": (
+        "## Phase 1: A\n## Phase 2: B\n## Core\n### 1. A\n### 2. B\n", "## Phase",
+        ["1.1", "2.1"],
+    ),
     "a phase divided": (
         "## Phase 3a: A\n## Phase 3b: B\n## Phase 4: C\n", "## Phase", ["3a.1", "3b.1", "4.1"],
     ),

@@ -53,6 +53,8 @@ class TestGraph:
             {"A": {"role": "r"}, "B": {"role": "r", "blockedBy": ["A"]}},
             {"A": {"role": "r"}, "B": {"role": "r", "dependsOn": {"A": "its tests"}}},
             {"A": {"role": "r"}, "B": {"role": "r", "depends-on": [{"task": "A"}]}},
+            {"A": {"role": "r"}, "B": {"role": "r", "addBlockedBy": ["A"]}},
+            {"A": {"role": "r"}, "B": {"role": "r", "deps": ["A"], "context_from": ["A"]}},
         ],
     )
     def test_is_an_object_or_a_list(self, graph: object) -> None:
