@@ -129,8 +129,8 @@ def _show_landing(value: dict[str, Any]) -> None:
 @click.option("--confirm", is_flag=True, help="Only if the git remote confirms the issue as yours")
 @click.option(
     "--accept-check",
-    is_flag=True,
-    help="Accept, as a person, the change of the check that it named",
+    metavar="CHANGE",
+    help="Accept, as a person, the change of the check that was shown",
 )
 @click.option("--no-wait", is_flag=True, help="Return at once; the landing goes on by itself")
 @click.option("--result", is_flag=True, help="Show what became of the last landing, and its output")
@@ -165,7 +165,8 @@ def land(
     it, and is refused if it did not land.
 
     It names what your branch changes of the check: its settings, a file that it runs, a workflow.
-    With guard_check in [land], that waits for a person, who types --accept-check in your worktree.
+    With guard_check in [land], that waits for a person, who types --accept-check CHANGE in your
+    worktree, as it says then.
     """
     if outliving.has_left:
         return _next_meanwhile(hive, confirm=asked["confirm"])
@@ -240,7 +241,7 @@ def _refuse_agents() -> None:
     if not sits_here(is_json=False):
         raise CheckGuarded(
             "only a person accepts a change of the check",
-            hint="in a terminal, in this worktree: queen land --accept-check",
+            hint="in a terminal, in this worktree, the same again",
         )
 
 

@@ -13,7 +13,7 @@ from queenbee.checks.consent import Consent
 from queenbee.core.conflicts.appended import everybody_appends_to
 from queenbee.core.names import EVERYONE, PERSON
 from queenbee.core.reviews.review import Review, proposed_branch
-from queenbee.core.text import mentioned, named, quotation, shell_word, some, suggested
+from queenbee.core.text import mentioned, named, quotation, some, suggested
 from queenbee.documents.ralph.verify import seen_checks
 from queenbee.errors import Conflict, InvalidInput, NotYours, QueenError
 from queenbee.git import let_ask, touched
@@ -316,16 +316,14 @@ class _IssueWork(Work):
         self.refuse_unchecked()
 
     @property
-    def accepts_check(self) -> bool:  # type: ignore[override]
-        """Whether a person accepts the change of the check that was shown."""
+    def accepts_check(self) -> str | None:  # type: ignore[override]
+        """The key of the change of the check that a person accepts."""
         return self.asked.accept_check
 
-    def check_waits(self, files: Sequence[str]) -> None:
+    def check_waits(self, files: Sequence[str], way: str) -> None:
         """Tells the person that a change of the check waits in this worktree."""
-        layout = self.hive.layout
-        way = f"cd {shell_word(layout.tree)} && queen land --accept-check"
         with suppress(QueenError):
-            self._tell_person("waits for you", files, f"Look at it, and accept it: {way}")
+            self._tell_person("waits for you", files, f"Accept it so: {way}")
 
     def target_fails(self, error: TargetFails) -> None:
         """Tells everybody, in one message."""
