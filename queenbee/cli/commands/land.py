@@ -254,9 +254,14 @@ def _taken_back(hive: Hive, others: Sequence[object]) -> Answer:
 
 def _landed(hive: Hive, done: Landed) -> Answer:
     """Shows a landing, and takes the next issue if that is asked for."""
+    from queenbee.git.landed import unlanded  # noqa: PLC0415 - start-up
+
     call, asked = invocation(), done.asked
+    is_watched = outliving.worker is None or outliving.worker.is_watched
     if outliving.worker is not None:
         outliving.worker.landed = done.landing.commit
+        if not is_watched and unlanded(hive.layout) is None:  # Else its droid went on.
+            outliving.worker.followed = commit_at(hive.layout.tree)
     value = {
         "landing": done.landing,
         "told": done.told,
@@ -265,7 +270,6 @@ def _landed(hive: Hive, done: Landed) -> Answer:
         "review": done.review,
         "next": None,
     }
-    is_watched = outliving.worker is None or outliving.worker.is_watched
     is_over = done.done or done.landing.is_proposed
     if asked.take_next and is_over and is_watched:  # Else nobody would know of the next one.
         if not call.json:  # Before the wait: whoever ends that must have it.

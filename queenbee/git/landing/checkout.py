@@ -90,10 +90,7 @@ class Checkout(Place):
         self._closed_ns = _changed_ns(self._closed)
         with suppress(OSError):
             os.unlink(self._closed)
-        self.commands: Commands = Commands(own.commands.interrupts, step)
-        self.commands.token = own.commands.token
-        self.commands.droid = own.commands.droid
-        self.commands.tell_waiting = own.commands.tell_waiting
+        self.commands: Commands = own.commands.of(step)
         self._is_new = False
         """Whether it was made anew because git failed in it."""
         self._failed: tuple[str | None, SetupFailed] | None = None
@@ -417,9 +414,8 @@ def _git_tree(path: str) -> GitTree | None:
 
 def _made(own: Place, step: Step, path: str) -> GitTree:
     shutil.rmtree(path, ignore_errors=True)
-    commands = Commands(own.commands.interrupts, step)
     how = ("--quiet", "--force", "--force", "--no-checkout", "--detach")
-    made = commands(
+    made = own.commands.of(step)(
         *(*_WHOLE, "worktree", "add", *how, "--lock", f"--reason={CHECKOUT}"),
         *("--", path, no_dash(own.tip())),
         cwd=own.tree,

@@ -226,7 +226,6 @@ class _IssueWork(Work):
     completed_too: list[Completion] = field(default_factory=list)
     told: Sequence[str] = ()
     review: Review | None = None
-    waits: Callable[[], bool] = lambda: True
     _records: dict[str, VerificationRecord | None] = field(default_factory=dict)
     """Of the issues of those who land with this one, by their places in the line."""
     _further: dict[str, VerificationRecord | None] = field(default_factory=dict)
@@ -236,10 +235,6 @@ class _IssueWork(Work):
     def issues(self) -> list[str | None]:
         """All issues that the work is for."""
         return [self.issue_id, *self.also]
-
-    def is_awaited(self) -> bool:
-        """Returns whether the caller still waits for it."""
-        return self.waits()
 
     def begin(self, rules: Rules) -> None:
         """Does what comes before the turn is waited for: refuses what must not land, asks for what

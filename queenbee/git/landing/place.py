@@ -364,14 +364,15 @@ class Place:
     def other(self, what: str) -> NotLanded:
         return NotLanded(f"{what}; nothing was landed", hint="queen land")
 
-    def went_on(self) -> NotLanded:
+    def went_on(self, files: Sequence[str]) -> NotLanded:
         """Returns the refusal for a conflict that is not left to a droid who does something else
         by now.
         """
-        what = f"{named([self.target])} and {named([self.branch])} conflict"
+        what = f"{named([self.target])} and {named([self.branch])} conflict: {named(files, SHOWN)}"
         return NotLanded(
             f"{what}; nothing was landed, and your worktree was left as it is",
             hint="commit what you have there, then queen land, which leaves the conflict to you",
+            files=files,
         )
 
     def conflict(

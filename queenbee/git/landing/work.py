@@ -17,7 +17,7 @@ from queenbee.store.git_files.worktrees import worktrees
 from queenbee.store.whole_files import recall
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from queenbee.core.fold import Fields
     from queenbee.git.landing.arrivals import Arrival
@@ -252,9 +252,8 @@ class Work:
     accepts_check: str | None = None
     """The key of the change of the check that a person accepts."""
 
-    def is_awaited(self) -> bool:
-        """Returns whether whoever lands still waits for it, and does nothing else meanwhile."""
-        return True
+    waits: Callable[[], bool] = staticmethod(lambda: True)
+    """Returns whether whoever lands still waits for it, and does nothing else meanwhile."""
 
     def ready(self) -> None:
         """Called before the turn is waited for; refuses what must not land."""

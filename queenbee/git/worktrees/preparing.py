@@ -220,7 +220,7 @@ def copied(layout: Layout, tree: str, paths: Sequence[str]) -> list[str]:
     """
     place = _Place(layout, tree)
     known = place.copies().intersection(paths) | place.renamed(paths)
-    if place.main is not None:
+    if place.main is not None and place.patterns:
         known.update(copies(place.main, place.patterns, paths))
     return sorted(known)
 
