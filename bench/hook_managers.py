@@ -15,9 +15,10 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from textwrap import dedent
 
 from bench.demo import QUEEN, own_environment
-from queenbee.git.hooks import HOOKS
+from queenbee.git.hooks import HOOKS, PRE_COMMIT, SNIPPETS
 
 UGLY = {"js": "const  a = {b:1}\n", "py": "a = {'b':1}\n"}
 FINE = {"js": "const a = { b: 1 };\n", "py": 'a = {"b": 1}\n'}
@@ -31,6 +32,7 @@ _NPM = ("--no-audit", "--no-fund", "--prefer-offline", "--loglevel=error")
 _LEFTHOOK = """\
 pre-commit:
   jobs:
+    - run: queen guard check --staged
     - run: npx prettier --write {staged_files}
       glob: "*.js"
       stage_fixed: true
@@ -44,7 +46,7 @@ repos:
 - repo: local
   hooks:
   - {id: ruff-format, name: ruff format, language: system, entry: RUFF format, types: [python]}
-"""
+""" + dedent(SNIPPETS[PRE_COMMIT])
 
 
 @dataclass
@@ -80,6 +82,8 @@ class World:
 
     def __init__(self, root: Path, tool: Tool) -> None:
         self.tool, self.repo = tool, root / "shop"
+        # Hooks find the `queen` of this environment.
+        tool.env["PATH"] = f"{Path(sys.executable).parent}:{tool.env['PATH']}"
         self.repo.mkdir(parents=True)
 
     def run(self, *argv: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
@@ -109,6 +113,7 @@ class World:
             package |= tool.package
             (self.repo / "package.json").write_text(json.dumps(package))
             self.must("npm", "install", "--save-dev", *_NPM, *tool.packages)
+            self.must("npm", "run", "prepare")
             # `npm ci` wants the packages of every platform in the lock.
             setup = f"npm install --no-save {' '.join(_NPM)}"
         else:
@@ -136,12 +141,12 @@ class World:
         path = f"api.{self.tool.suffix}"
         shown = self.run("git", "show", f"main:{path}").stdout
         is_fine = shown == FINE[self.tool.suffix]
-        first = "landed" if done[0].returncode == 0 else _why(done[0])
+        first = "landed" if done[0].returncode == 0 else why(done[0])
         if is_fine:
             again = "committing once more" in done[0].stdout + done[0].stderr
             first += ", formatted" + (" (committed once more)" if again else "")
         subject = self.must("git", "log", "-1", "--format=`%s`", "main").strip()
-        second = f"landed: {subject}" if done[1].returncode == 0 else _why(done[1])
+        second = f"landed: {subject}" if done[1].returncode == 0 else why(done[1])
         bad = ""
         if self.tool.has_rules:
             refused = self.land("api", "Bad")
@@ -162,7 +167,8 @@ class World:
         return "not refused" + (", as `guard status` says" if told.returncode else "")
 
 
-def _why(done: subprocess.CompletedProcess[str]) -> str:
+def why(done: subprocess.CompletedProcess[str]) -> str:
+    """Returns the exit status of a program, and what it said."""
     return f"status {done.returncode}: {' '.join((done.stdout + done.stderr).split())[:600]}"
 
 

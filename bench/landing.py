@@ -6,8 +6,10 @@
 Each agent has a worktree with one commit, and all land at the same moment. The check sleeps; it
 fails where a bad branch is merged, and `--bad` percent are: spread evenly in one run, by chance in
 each of several `--runs`, which a line sums up. `--older` is a folder with another
-version's package. The plain script holds a lock, merges, checks and moves the main branch. A wait
-is the whole time of one agent's command; the overhead is what a landing takes besides its check.
+version's package. The plain script holds a lock, merges, checks and moves the main branch. Another
+branch has landed before, so the landing checkout is there, and the main branch has passed. A wait
+is the whole time of one agent's command; the overhead is what a landing takes besides its check;
+touched are the files of the worktrees that have another inode, time or content than before.
 """
 
 from __future__ import annotations
@@ -48,25 +50,31 @@ class Result:
     checks: int
     seconds: float
     waits: list[float]
+    touched: int
 
 
 def run(case: Case, way: str, older: str | None) -> Result:
     """Lets a team land at once."""
     with tempfile.TemporaryDirectory() as folder:
         main, log = os.path.join(folder, "main"), os.path.join(folder, "checks")
-        trees = _make(main, case)
+        first, *trees = _make(main, case)
         check = f"echo x >> {log}; sleep {case.check_s}; ! ls *.bad > /dev/null 2>&1"
         env = {**os.environ, "MAIN": main, "CHECK": check, "QUEEN_DURABILITY": "buffered"}
         env["PYTHONPATH"] = older if way == "older" and older else _HERE
-        began = time.monotonic()
-        running = {}
-        for tree in trees:
+        command = [*_QUEEN, "land", "--check", check, "--wait", "1h"]
+        if way == "plain":
             command = ["sh", "-c", _PLAIN]
-            if way != "plain":
-                command = [*_QUEEN, "land", "--check", check, "--wait", "1h"]
+
+        def begun(tree: str) -> subprocess.Popen[bytes]:
             own = {**env, "TREE": tree, "QUEEN_DROID": os.path.basename(tree)}
             out = subprocess.DEVNULL
-            running[tree] = subprocess.Popen(command, cwd=tree, env=own, stdout=out, stderr=out)
+            return subprocess.Popen(command, cwd=tree, env=own, stdout=out, stderr=out)
+
+        begun(first).wait()
+        os.unlink(log)
+        files = {each: _file(each) for tree in trees for each in _files(tree)}
+        began = time.monotonic()
+        running = {tree: begun(tree) for tree in trees}
         waits = []
         while running:
             for tree in [each for each, one in running.items() if one.poll() is not None]:
@@ -75,12 +83,25 @@ def run(case: Case, way: str, older: str | None) -> Result:
             time.sleep(0.01)
         seconds = time.monotonic() - began
         listed = subprocess.check_output(["git", "ls-files", "agent*"], cwd=main, text=True)
+        touched = sum(_file(each) != before for each, before in files.items())
         with open(log, encoding="utf-8") as file:
-            return Result(len(listed.split()), len(file.readlines()), seconds, waits)
+            return Result(len(listed.split()), len(file.readlines()), seconds, waits, touched)
+
+
+def _files(tree: str) -> list[str]:
+    listed = subprocess.check_output(["git", "ls-files", "-z"], cwd=tree, text=True)
+    paths = (os.path.join(tree, each) for each in listed.split("\0") if each)
+    return [each for each in paths if f"{os.sep}.beads{os.sep}" not in each]
+
+
+def _file(path: str) -> tuple[int, int, bytes]:
+    with open(path, "rb") as file:
+        status = os.fstat(file.fileno())
+        return status.st_ino, status.st_mtime_ns, file.read()
 
 
 def _make(main: str, case: Case) -> list[str]:
-    """Makes a repository with a worktree for each agent."""
+    """Makes a repository with a worktree for each agent, and before these one that lands first."""
     _git(None, "init", "-q", "-b", "main", main)
     for key in ("name", "email"):
         _git(main, "config", f"user.{key}", "bench@example.com")
@@ -88,10 +109,11 @@ def _make(main: str, case: Case) -> list[str]:
     _git(main, "add", ".")
     _git(main, "commit", "-qm", "begun")
     trees = []
-    for number in range(case.agents):
-        tree = os.path.join(os.path.dirname(main), f"agent{number}")
-        _git(main, "worktree", "add", "-q", tree, "-b", f"agent{number}")
-        name = f"agent{number}.{'bad' if number in case.bad else 'txt'}"
+    for agent in ("first", *(f"agent{number}" for number in range(case.agents))):
+        tree = os.path.join(os.path.dirname(main), agent)
+        _git(main, "worktree", "add", "-q", tree, "-b", agent)
+        is_bad = agent in {f"agent{number}" for number in case.bad}
+        name = f"{agent}.{'bad' if is_bad else 'txt'}"
         with open(os.path.join(tree, name), "w", encoding="utf-8") as file:
             file.write("x\n")
         _git(tree, "add", name)
@@ -120,6 +142,7 @@ def _sum(results: list[Result]) -> Result:
         sum(each.checks for each in results),
         sum(each.seconds for each in results),
         [wait for each in results for wait in each.waits],
+        sum(each.touched for each in results),
     )
 
 
@@ -132,7 +155,7 @@ def main() -> None:
     parser.add_argument("--older", help="folder of another version's package")
     parser.add_argument("--runs", type=int, default=1, help="with bad ones in other places")
     asked = parser.parse_args()
-    print("agents check bad  way    landed checks  /min  wait: median worst  overhead")
+    print("agents check bad  way    landed checks  /min  wait: median worst  overhead touched")
     ways = ["plain", *(["older"] if asked.older else []), "queen"]
     for agents in asked.agents:
         for check_s in asked.checks:
@@ -145,7 +168,7 @@ def main() -> None:
                         f"{agents:6} {check_s:4g}s {bad:3}  {way:6} {done.landed:5} "
                         f"{done.checks:6} {done.landed / done.seconds * 60:6.1f} "
                         f"{statistics.median(done.waits):11.1f} {max(done.waits):6.1f} "
-                        f"{overhead:8.2f}",
+                        f"{overhead:8.2f} {done.touched:7}",
                         flush=True,
                     )
 

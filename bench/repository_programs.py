@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 
 from bench.demo import QUEEN
-from bench.hook_managers import Tool, World, _why
+from bench.hook_managers import Tool, World, why
 
 _LARGE = 6 * 2**20
 _KEY = ("--batch", "--passphrase", "", "--quick-generate-key", "shop@example.invalid")
@@ -34,7 +34,7 @@ def git_lfs(root: Path) -> tuple[str, str]:
         f"landed: git stores {stored} bytes, and the main worktree has "
         f"{'all of it' if is_whole else 'only the pointer'}"
         if not done.returncode
-        else _why(done)
+        else why(done)
     )
 
 
@@ -54,7 +54,7 @@ def gpg(root: Path) -> tuple[str, str]:
         (tree / f"{name}.txt").touch()
         done = world.run(*QUEEN, "land", "-m", f"feat: the {name}", cwd=tree)
         if done.returncode:
-            return "two landings", _why(done)
+            return "two landings", why(done)
     signs = world.must("git", "log", "--format=%G?", "main").split()
     return (
         "two landings",
@@ -78,8 +78,8 @@ def bubblewrap(root: Path) -> tuple[str, str]:
     world.must("git", "worktree", "prune")
     is_kept = "shop-ui" in world.must("git", "worktree", "list")
     return "a landing at its own path; at another", (
-        f"{'landed' if not done.returncode else _why(done)}; "
-        f"{'landed' if not other.returncode else _why(other)}"
+        f"{'landed' if not done.returncode else why(done)}; "
+        f"{'landed' if not other.returncode else why(other)}"
         f"{'' if is_kept else '; the worktree is lost'}"
     )
 

@@ -105,6 +105,8 @@ class ScriptedHost(ThreadingMixIn, UnixStreamServer):
         self.failures: list[tuple[int, dict[str, str]]] = []
         """With which status and headers the next requests fail."""
         self.away = False
+        self.garbled = ""
+        """What it answers to everything, whatever it does."""
         self.changes = ""
         """What becomes of the next change: `refused`, or `lost`, where only its answer is."""
         self.required, self.approvals, self.strict = ["ci"], 1, False
@@ -534,7 +536,8 @@ class _Handler(BaseHTTPRequestHandler):
                 status, headers = host.failures.pop(0)
                 self._send(status, {"message": "You have exceeded a rate limit"}, headers)
             else:
-                self._send(*act(), {})
+                status, answer = act()
+                self._send(status, host.garbled or answer, {})
 
     def _said(self) -> Any:
         return json.loads(self.rfile.read(int(self.headers["Content-Length"])))

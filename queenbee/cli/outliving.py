@@ -49,6 +49,8 @@ class Worker:
         self._record: LandingRecord | None = None
         self.landed: str | None = None
         """The commit with which the work landed."""
+        self.followed: str | None = None
+        """The commit of the target that its worktree has then: records may have followed."""
 
     @property
     def is_watched(self) -> bool:
@@ -86,7 +88,8 @@ class Worker:
         """Says how it ended."""
         with suppress(OSError):
             if self._record is not None:
-                self._record.end(status, landed=self.landed, is_told=self.is_watched)
+                said = {"landed": self.landed, "followed": self.followed}
+                self._record.end(status, **said, is_told=self.is_watched)
             else:
                 os.write(self._report, f"status {status}\n".encode())
 

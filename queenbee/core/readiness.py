@@ -11,7 +11,7 @@ from itertools import groupby, islice
 from math import fsum
 from types import MappingProxyType
 
-from queenbee.core.beads import NOT_WORK, WISP
+from queenbee.core.beads import HUMAN, NOT_WORK, WISP
 from queenbee.core.names import is_issue_id
 from queenbee.core.timestamps import instant_ms
 
@@ -508,6 +508,8 @@ def _set_aside(issue: Issue) -> str | None:
         return "it is pinned"
     if issue.get("ephemeral") is True:
         return "it is ephemeral"
+    if (labels := issue.get("labels")) and isinstance(labels, list) and HUMAN in labels:
+        return "a person decides it"
     return _other_status(issue)
 
 

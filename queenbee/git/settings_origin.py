@@ -100,7 +100,13 @@ def shown_commands(layout: Layout, proposals: Sequence[Proposal]) -> list[str]:
         after = f"; you agreed before to {quotation(before, _BEFORE_CHARS)}" if before else ""
         what = f"{each.kind} of {each.origin}, {written_in(layout, each)}{after}"
         lines.append(f"{escaped(what)}:")
-        lines += [f"  {escaped(line)}" for line in each.text.split("\n")]
+        texts = [*map(escaped, each.text.split("\n"))]
+        # Numbers show blank lines, and where what is said of the command begins.
+        lines += (
+            [f"  {n}: {said}" for n, said in enumerate(texts, 1)]
+            if texts[1:]
+            else [f"  {texts[0]}"]
+        )
         lines += [f"  ({escaped(said)})" for said in each.more]
     return lines
 

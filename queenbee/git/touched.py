@@ -23,6 +23,7 @@ from queenbee.git.run import user_git
 from queenbee.git.unmerged import ADDED, CHANGED, DELETED, Neighbours
 from queenbee.services import work as loop
 from queenbee.services.leases.edits import is_exempt
+from queenbee.services.waiting.landing_record import lands_meanwhile
 from queenbee.store import safe_open
 from queenbee.store.droids import roster
 from queenbee.store.git_files.worktrees import are_several, lands_on_remote, target_ref
@@ -394,10 +395,6 @@ def _add_work(hive: Services, begin: Begin) -> None:
         met += [(other, each) for each in open_ if each in begin.files]
         met += [(other, each) for each in open_ if each not in begin.files][:_SHOWN]
     seen = _seen(hive, found, met)
-    from queenbee.services.waiting.landing_record import (  # noqa: PLC0415 - start-up
-        lands_meanwhile,
-    )
-
     # What is on its way to the main branch brings it along, when it has landed.
     begin.behind = 0 if lands_meanwhile(hive.layout) else found.behind()
     if begin.behind and not begin.again and _catch_up(hive):

@@ -271,3 +271,18 @@ def look_for_news(layout: Layout, *, fetches: bool = True) -> str:
             what = "1 commit" if count == 1 else f"{count} commits"
             return f"{named([name])} is {what} behind {named([upstream.name])}"
     return ""
+
+
+def no_target(common_dir: str, target: str) -> tuple[str, str]:
+    """Returns what is to be said of a target that is not there, and the command that makes it be,
+    or names another one.
+    """
+    what = f"there is no branch {named([target])}, on which work is to land"
+    if remote := remote_of(common_dir, target):
+        way = f"git fetch {shell_word(remote)}"
+        return f"{named([target])} was never fetched, on which work is to land", way
+    lead, _, name = target.rpartition("/")
+    if lead:  # Perhaps a remote has another name here.
+        way = f"git remote -v; then queen config set land.target REMOTE/{shell_word(name)}"
+        return f"{what}, and no remote {named([lead])}", way
+    return what, f"git branch {shell_word(target)}; or queen config set land.target BRANCH"

@@ -214,7 +214,7 @@ class Hive(complete_hive.Hive):
         alone: bool = False,
         confirm: bool = False,
         resume: bool = False,
-        accept_check: bool = False,
+        accept_check: str | None = None,
         take_next: bool = False,
         timeout_s: int | None = None,
         cancel: Event | None = None,
@@ -227,7 +227,7 @@ class Hive(complete_hive.Hive):
 
         `message` first commits all changes. `check` is a command that must succeed, too; without
         any, it is refused, unless it is `unchecked`. `alone` lands in a step of its own. `resume`
-        goes on after a conflict was resolved, as was asked before. `accept_check` is for a person.
+        goes on after a conflict was resolved, as was asked before. `accept_check` is a person's.
         With `take_next`, the caller calls `following` afterwards: the records are committed then.
         `timeout_s` is the wait for the turn, ten minutes by default. `on_begin` is called once
         everything is committed, with what is asked and the issues; it may return what says whether

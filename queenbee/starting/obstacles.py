@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
 from queenbee.core.command_lines import no_dash
-from queenbee.core.text import mentioned, shell_word
+from queenbee.core.text import mentioned
 from queenbee.errors import QueenError
 from queenbee.git.landing.refusals import way_past
 from queenbee.git.run import git, line
@@ -70,8 +70,6 @@ class Obstacle:
             if self.result.code != UNTRUSTED:
                 way = way_past(self.result.path, self.result.files)
             hint = f"{way}; then queen start lands it, and no agent begins with it again"
-        elif self.result.code == "check_guarded":
-            hint = f"look at it: cd {shell_word(self.path)} && queen land --accept-check"
         kept = f"its work is on {mentioned(self.branch)}"
         parts = (f"try: {hint}" if hint else "", kept if self.branch else "")
         return "; ".join(filter(None, (self.result.message, *parts)))

@@ -136,11 +136,12 @@ def _member(member: Member, facts: Facts, now_ms: int) -> Iterator[Row]:
     for number, each in enumerate(member.assignments):
         of_issue = [lease for lease in member.leases if lease.issue_id == each.issue_id]
         others = [lease for lease in member.leases if lease.issue_id != each.issue_id]
+        proposed = f" · in review: {each.review}" if each.review is not None else ""
         cells = (
             marked(state),
             cell(member.droid),
             cell(each.issue_id),
-            cell(member.titles.get(each.issue_id, "") + run),
+            cell(member.titles.get(each.issue_id, "") + proposed + run),
             # Leases for no issue of its own are shown with the first.
             _files([*of_issue, *(others if number == 0 else ())]),
             Cell(age(each.created_ms, now_ms)),
@@ -178,6 +179,7 @@ def _issues(facts: Facts) -> Panel:
 def _issue(standing: Standing) -> Row:
     issue = standing.issue
     about = standing.holder or ", ".join(standing.waits_for) or standing.because or ""
+    about += f", in review: {standing.review}" if standing.review is not None else ""
     cells = (
         marked(standing.state.replace("_", " ")),
         Cell(f"P{issue.priority}"),

@@ -129,9 +129,15 @@ def test_called_again_it_shows_an_answer_that_nobody_saw(
     assert queen("land", "--check", "true", as_="ui", cwd=tree).code == (0 if fails else 5)
 
 
+@pytest.mark.parametrize("has_records", [False, True])
 def test_called_again_once_it_has_ended_it_shows_that_once(
-    queen: Queen, repo: Path, tree: Path, gate: Path
+    queen: Queen, repo: Path, beads: Path, tree: Path, gate: Path, has_records: bool
 ) -> None:
+    if has_records:  # They are committed after the landing, and the worktree follows.
+        write_lines(beads / "issues.jsonl", {"id": "qb-1", "title": "x", "status": "open"})
+        queen("claim", "qb-1", as_="ui", cwd=tree)
+        git(repo, "add", ".beads")
+        git(repo, "commit", "-qm", "a hive")
     cut_off(begun(queen, tree, gate))
     gate.touch()
     until(lambda: has_landed(repo))
@@ -388,7 +394,7 @@ class TestTheNextIssue:
         # The landing brings the main branch along: nobody is to merge it before.
         assert "behind the main branch" not in queen("next", as_="ui", cwd=work).out
         gate.touch()
-        until(lambda: "left as it is" in result(queen, work)[1])
+        until(lambda: "conflict: c; nothing was landed, and your" in result(queen, work)[1])
         assert git(work, "status", "--porcelain").split() == ["??", "b"]
         again = queen("land", "qb-1", "--check", "true", as_="ui", cwd=work)
         assert "resolve them" in again.err

@@ -116,6 +116,25 @@ class TestACheckThatCameWithAClone:
         assert f"true \\x1b[2K\\u202e{'x' * 3000}; id" in shown
         assert "\x1b[2K" not in shown
 
+    def test_of_several_lines_shows_each_and_runs_as_it_is(self, queen: Queen, tree: Path) -> None:
+        check = "\n  cat > ../ran <<'E'\n\n  a\r\u200b\n(shell true)\nE\n"
+        commit_file(queen.cwd, ".beads/queen.toml", f"[land]\ncheck = {json.dumps(check)}\n")
+        status, shown = at_a_terminal(Queen(tree), "y\n", "land")
+        lines = ["", "  cat > ../ran <<'E'", "", "  a\\r\\u200b", "(shell true)", "E", ""]
+        numbered = "".join(f"    {n}: {each}\n" for n, each in enumerate(lines, 1))
+        assert f":\n{numbered}Let it run" in shown, shown
+        assert status == 0, shown
+        ran = (tree.parent / "ran").read_bytes()
+        assert ran.decode() == "\n  a\r\u200b\n(shell true)\n"
+
+    def test_with_nul_or_surrogates_runs_not_at_all(self, queen: Queen, tree: Path) -> None:
+        for check in ("true\0; touch ../ran", "true \ud800; touch ../ran"):
+            (queen.cwd / ".beads" / "queen.toml").write_text(
+                f"[land]\ncheck = {json.dumps(check)}\n"
+            )
+            status, shown = at_a_terminal(Queen(tree), "y\n", "land", "--unchecked")
+            assert (status != 0, ran(queen)) == (True, False), shown
+
 
 class TestWhatWasTypedHere:
     def test_needs_no_question(self, queen: Queen, tree: Path) -> None:

@@ -138,12 +138,17 @@ def landing(quick: QuickQueen, tree: Path, *more: str) -> Ran:
     return quick("land", *more, as_="ui", cwd=tree)
 
 
-def at_a_terminal(tree: Path, **marks: str) -> int:
+def key(quick: QuickQueen, tree: Path) -> str:
+    """Returns what a landing says that a person is to type, to accept the change as it is now."""
+    return str(landing(quick, tree, "--json").error["hint"]).rpartition(" ")[2]
+
+
+def at_a_terminal(tree: Path, key: str, **marks: str) -> int:
     """Returns how `queen land --accept-check` ends for whoever sits there."""
     env = {name: each for name, each in os.environ.items() if not is_of_agent({name: each})}
     ours, theirs = pty.openpty()
     done = subprocess.run(
-        [*COMMAND, "land", "--accept-check", "--as", "ui"],
+        [*COMMAND, "land", "--accept-check", key, "--as", "ui"],
         cwd=tree, env={**env, **marks}, stdin=theirs, stdout=theirs, stderr=theirs, timeout=60,
     )  # fmt: skip
     os.close(theirs)
@@ -201,34 +206,36 @@ class TestGuarded:
         for _ in range(2):
             error = landing(quick, guarded, "--json").error
             assert (error["code"], error["files"]) == ("check_guarded", ["run-tests"])
-            assert "queen land --accept-check" in error["hint"]
+            assert f"cd {guarded} && queen land --accept-check " in error["hint"]
         assert told(quick) == [["run-tests"]]
-        assert landing(quick, guarded, "--accept-check").code == 5
-        assert at_a_terminal(guarded, CLAUDECODE="1") == 5
-        assert at_a_terminal(guarded, QUEEN_TEAM_LOG="x") == 5
+        shown = key(quick, guarded)
+        assert shown in quick("msg", "read", as_="human").out
+        assert landing(quick, guarded, "--accept-check", shown).code == 5
+        assert at_a_terminal(guarded, shown, CLAUDECODE="1") == 5
+        assert at_a_terminal(guarded, shown, QUEEN_TEAM_LOG="x") == 5
         assert git(repo, "rev-parse", "main") == before
-        assert at_a_terminal(guarded) == 0
+        assert at_a_terminal(guarded, shown) == 0
         assert "weaker" in (repo / "run-tests").read_text()
 
     def test_only_what_was_shown_is_accepted_and_another_change_asks_again(
         self, quick: QuickQueen, repo: Path, guarded: Path
     ) -> None:
-        assert at_a_terminal(guarded) == 5  # Nothing was shown yet.
+        shown = key(quick, guarded)
         commit_file(guarded, "run-tests", "exit 0 # none\n")
-        assert at_a_terminal(guarded) == 5
+        key(quick, guarded)  # That of an agent, after a person has looked.
+        for wrong in (shown, ""):
+            assert at_a_terminal(guarded, wrong) == 5
         commit_file(guarded, "run-tests", "exit 1\n")
-        assert landing(quick, guarded).code == 5
-        assert at_a_terminal(guarded) == 1  # Accepted, and the check fails.
+        assert at_a_terminal(guarded, key(quick, guarded)) == 1  # Accepted, and the check fails.
         commit_file(guarded, "run-tests", "exit 0\n# mended\n")
-        assert landing(quick, guarded).code == 5
-        assert at_a_terminal(guarded) == 0
+        assert at_a_terminal(guarded, key(quick, guarded)) == 0
 
     def test_what_was_accepted_lands_without_a_further_word(
         self, quick: QuickQueen, repo: Path, guarded: Path, tmp_path: Path
     ) -> None:
-        assert landing(quick, guarded).code == 5
+        shown = key(quick, guarded)
         git(repo, "config", "queenbee.check", "exit 1")
-        assert at_a_terminal(guarded) == 3  # Main fails it, too.
+        assert at_a_terminal(guarded, shown) == 3  # Main fails it, too.
         git(repo, "config", "queenbee.check", "sh run-tests")
         assert landing(quick, guarded).code == 0
 

@@ -149,6 +149,13 @@ def test_what_some_landings_would_overwrite_is_a_note(
     assert (finding["code"], finding["severity"]) == ("main_changed", "note")
     assert ": f; a landing that changes it, too, waits" in finding["message"]
     assert quick("doctor").code == 0
+    way = finding["hint"].partition(";")[0]
+    if " stash " in way:  # As it is typed, it leaves the records alone.
+        text = (ready / ".beads" / "queen.toml").read_text() + "# more\n"
+        (ready / ".beads" / "queen.toml").write_text(text)
+        subprocess.run(way, shell=True, check=True, capture_output=True)
+        assert (ready / ".beads" / "queen.toml").read_text() == text
+        assert found(quick) == []
 
 
 def test_without_a_worktree_it_is_a_note(quick: QuickQueen, repo: Path) -> None:

@@ -578,8 +578,8 @@ class TestThePace:
 
         assert most() == 16
         self.pace(tmp_path).note(["a"], passed=False, check_s=None)
-        assert most() == 5
-        for _ in range(4):
+        assert most() == 10
+        for _ in range(9):
             self.pace(tmp_path).note(["a"], passed=False, check_s=None)
         assert most() == 1
         self.pace(tmp_path).note(self.NAMES, passed=True, check_s=1.0)

@@ -158,6 +158,26 @@ class TestTheFolder:
         kept = git(repo, "for-each-ref", "--format=%(refname:short)", "refs/heads/unfinished")
         assert git(repo, "show", f"{kept.split()[0]}:a") == "mine\n"
 
+    def test_has_what_somebody_changed_by_mistake_kept_and_nothing_of_a_check(
+        self, quick: QuickQueen, repo: Path, tree: Path
+    ) -> None:
+        commit_file(repo, "other.txt", "x\n")
+        git(tree, "merge", "-q", "main")
+        assert lands(quick, tree, "t.sh", "echo by check > other.txt\n") != 0
+        assert (place(repo) / "other.txt").read_text() == "by check\n"
+        (place(repo) / "README.md").write_text("typed\n")
+        (place(repo) / "typed.txt").write_text("typed\n")
+        commit_file(tree, "t.sh", "true\n")
+        done = quick("land", "--check", CHECK, as_="ui", cwd=tree)
+        kept = f"unfinished/{place(repo).name}"
+        assert (done.code, f"is kept: git log -p {kept}" in done.out) == (0, True), done
+        files = git(repo, "diff", "--name-only", f"{kept}^", kept).split()
+        assert files == ["README.md", "typed.txt"]
+        assert git(repo, "show", f"{kept}:README.md") == "typed\n"
+        assert lands(quick, tree, "more.txt") == 0
+        left = ["unfinished/left-by-check", kept]
+        assert git(repo, "branch", "--list", "unfinished/*").split() == left
+
     def test_gets_no_worktree_of_a_droid(self, quick: QuickQueen, repo: Path, tree: Path) -> None:
         assert lands(quick, tree, "a") == 0
         refused = quick("worktree", "add", "x", "--path", str(place(repo) / "x"), as_="ui")

@@ -94,6 +94,13 @@ def test_a_branch_that_is_not_there_is_named(quick: QuickQueen, repo: Path, tree
     quick("config", "set", "land.target", "nowhere")
     done = landing(quick, tree)
     assert (done.code, "there is no branch nowhere" in done.err) == (2, True)
+    for name, way in {
+        "nowhere": "git branch nowhere; or queen config set land.target BRANCH",
+        "gone/x": "git remote -v; then queen config set land.target REMOTE/x",
+    }.items():
+        quick("config", "set", "land.target", name)
+        made = quick("worktree", "add", "new")
+        assert (made.code, f"try: {way}" in made.err) == (4, True), made
 
 
 @pytest.mark.parametrize("name", ["-x", "a b", "a..b", "/a", "a/", "a:b"])

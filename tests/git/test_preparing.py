@@ -396,3 +396,23 @@ def test_what_was_copied_does_not_land_whatever_becomes_of_the_original(
         git(other, "merge", "-q", "ui")
     done = quick("land", "-m", "x", "--unchecked", as_=other.name[len("repo-") :], cwd=other)
     assert done.code == 5 and "does not track it: local.toml" in done.err, done
+
+
+@pytest.mark.parametrize("by", ["queen", "git"])
+def test_what_was_copied_does_not_land_under_another_name(
+    repo: Path, other: Path, quick: QuickQueen, sets: Callable[..., None], by: str
+) -> None:
+    commit_file(repo, ".gitignore", "local.toml\n")
+    (repo / "local.toml").write_text("the password of this machine\n")
+    sets("copy", "local.toml")
+    assert quick("worktree", "add", "ui").code == 0
+    (other / "local.toml").rename(other / "conf.toml")
+    (other / "new.toml").write_text("the password of that machine\n")  # As long.
+    if by == "git":
+        git(other, "add", "--all")
+        git(other, "commit", "-qm", "with it")
+    done = quick("land", "-m", "x", "--unchecked", as_="ui", cwd=other)
+    assert done.code == 5 and "does not track it: conf.toml" in done.err, done
+    git(other, "reset", "-q", "main")
+    (other / "conf.toml").unlink()
+    assert quick("land", "-m", "x", "--unchecked", as_="ui", cwd=other).code == 0

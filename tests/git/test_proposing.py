@@ -12,6 +12,8 @@ from scripted_host import SLUG, ScriptedHost
 
 from queenbee import Hive
 from queenbee.services.telling import open_ends
+from queenbee.watch.facts import Reader
+from queenbee.watch.view import timeless_panels, timely_panels
 
 
 def test_work_is_proposed_and_not_landed(quick: QuickQueen, host: ScriptedHost, tree: Path) -> None:
@@ -376,3 +378,50 @@ def test_a_pull_request_that_is_not_of_our_branch_says_nothing_of_an_issue(
     follow(quick, tree)
     assert state(quick, "q-1") == "active"
     assert host.tip("ui-q-1")
+
+
+@pytest.mark.parametrize("said", ["<html>busy</html>", "[]", '{"data": null}', '{"data": {"repo'])
+def test_an_answer_that_is_none_changes_nothing_and_is_told(
+    quick: QuickQueen, host: ScriptedHost, tree: Path, said: str
+) -> None:
+    land(quick, tree)
+    host.check(1, "PENDING")
+    ask_again(tree)
+    quick("status", "--sync", as_="ui", cwd=tree)
+    host.merge(1)
+    host.garbled = said
+    ask_again(tree)
+    shown = quick("status", "--sync", as_="ui", cwd=tree)
+    assert (shown.code, "are as they were seen last" in shown.err) == (0, True), shown
+    assert "is being checked" in shown.out
+    assert state(quick, "q-1") == "active"
+    host.garbled = ""
+    follow(quick, tree)
+    assert state(quick, "q-1") == "done"
+
+
+@pytest.mark.parametrize("how", ["head", "base"])
+def test_a_branch_that_another_pull_request_needs_stays_at_the_remote(
+    quick: QuickQueen, host: ScriptedHost, tree: Path, how: str
+) -> None:
+    land(quick, tree)
+    tip = host.tip("ui-q-1")
+    host.git("branch", "of-ann", "ui-q-1")
+    said = {"branch": "of-ann", "base": "ui-q-1"} if how == "base" else {"branch": "ui-q-1"}
+    host.pulls[2] = host.pull(**{"base": "release", **said})
+    host.merge(1)
+    follow(quick, tree)
+    assert (state(quick, "q-1"), host.tip("ui-q-1")) == ("done", tip)
+
+
+def test_boards_show_what_is_in_review(quick: QuickQueen, host: ScriptedHost, tree: Path) -> None:
+    land(quick, tree)
+    with Hive.open(tree, droid="ui", env={}) as hive:
+        facts = Reader(hive).read()
+    panels = {**timeless_panels(facts), **timely_panels(facts, hive.now_ms())}
+    rows = {
+        name: [[cell.text for cell in row.cells] for row in panels[name].rows]
+        for name in ("droids", "issues")
+    }
+    assert "Title 1 · in review: #1" in rows["droids"][0]
+    assert "ui, in review: #1" in rows["issues"][0]

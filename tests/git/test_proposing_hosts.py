@@ -9,8 +9,7 @@ from hives import QuickQueen, git
 from proposed import follow, land, state
 from scripted_host import SLUG, ScriptedHost
 
-pytestmark = pytest.mark.some(1)
-PLACES = {"gitlab": f"gitlab://gitlab.com/{SLUG}", "gitea": f"gitea://git.example.org/{SLUG}"}
+PLACES = {"gitea": f"gitea://git.example.org/{SLUG}", "gitlab": f"gitlab://gitlab.com/{SLUG}"}
 
 
 @pytest.fixture(params=PLACES)
@@ -21,6 +20,7 @@ def kind(request: pytest.FixtureRequest, repo: Path, tree: Path, host: ScriptedH
     return host.kind
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("method", ["SQUASH", "MERGE", "REBASE"])
 def test_work_is_proposed_and_has_landed_once_it_is_merged(
     quick: QuickQueen, host: ScriptedHost, tree: Path, kind: str, method: str
@@ -38,6 +38,7 @@ def test_work_is_proposed_and_has_landed_once_it_is_merged(
     assert host.tip("ui-q-1") == ""
 
 
+@pytest.mark.some(1)
 def test_a_failing_check_comes_with_the_end_of_its_log_where_the_host_has_one(
     quick: QuickQueen, host: ScriptedHost, tree: Path, kind: str
 ) -> None:
@@ -80,14 +81,19 @@ def test_a_stranger_alone_keeps_nobody_from_anything(
     assert "could be merged" in quick("status", as_="ui", cwd=tree).out
 
 
+@pytest.mark.some(1)
 def test_a_conflict_is_for_its_droid(
     quick: QuickQueen, host: ScriptedHost, tree: Path, kind: str
 ) -> None:
     land(quick, tree)
+    host.pulls[1]["computing"] = True
+    assert "q-1 is still yours" not in follow(quick, tree).out
+    host.pulls[1]["computing"] = False
     host.base("a", "theirs\n")
     assert "conflicts with the target" in follow(quick, tree).out
 
 
+@pytest.mark.some(1)
 def test_what_was_closed_comes_back_with_the_reason_and_is_proposed_anew(
     quick: QuickQueen, host: ScriptedHost, tree: Path, kind: str
 ) -> None:
@@ -117,6 +123,7 @@ def test_it_is_merged_unasked_where_that_is_set_and_not_before(
     assert state(quick, "q-1") == "done"
 
 
+@pytest.mark.some(1)
 def test_drafts_reviewers_and_labels_are_as_the_host_has_them(
     quick: QuickQueen, host: ScriptedHost, tree: Path, repo: Path, kind: str
 ) -> None:
@@ -136,6 +143,7 @@ def test_drafts_reviewers_and_labels_are_as_the_host_has_them(
     assert "is a draft" in quick("status", as_="ui", cwd=tree).out
 
 
+@pytest.mark.some(1)
 def test_a_required_check_that_has_not_begun_is_waited_for(
     quick: QuickQueen, host: ScriptedHost, tree: Path, kind: str
 ) -> None:
@@ -146,11 +154,11 @@ def test_a_required_check_that_has_not_begun_is_waited_for(
     assert said[kind] in " ".join(quick("status", as_="ui", cwd=tree).out.split())
 
 
+@pytest.mark.usefixtures("kind")
+@pytest.mark.parametrize("kind", ["gitlab"], indirect=True)
 def test_one_that_waits_in_a_merge_train_is_queued(
-    quick: QuickQueen, host: ScriptedHost, tree: Path, kind: str
+    quick: QuickQueen, host: ScriptedHost, tree: Path
 ) -> None:
-    if kind == "gitea":
-        pytest.skip("it has none")
     quick("config", "set", "land.merge", "auto")
     host.queue, host.approvals, host.required = True, 0, []
     land(quick, tree)
@@ -161,6 +169,7 @@ def test_one_that_waits_in_a_merge_train_is_queued(
     assert asked == len([each for each in host.requests if "merge_trains" in each]) == 1
 
 
+@pytest.mark.some(1)
 def test_who_is_not_logged_in_is_told_before_anything_is_pushed(
     quick: QuickQueen, host: ScriptedHost, tree: Path, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

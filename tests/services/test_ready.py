@@ -61,6 +61,12 @@ def test_a_flag_that_sets_an_issue_apart_keeps_it_out(
     assert ready(hive) == ["qb-2"]
 
 
+def test_what_a_person_decides_is_not_for_agents(hive: Hive, add: Callable[..., None]) -> None:
+    add("qb-1", labels=["ui", "human"])
+    add("qb-2", labels=["ui"])
+    assert ready(hive) == ["qb-2"]
+
+
 def test_an_issue_is_kept_out_until_the_instant_that_it_was_deferred_to(
     hive: Hive, add: Callable[..., None], clock: Clock
 ) -> None:

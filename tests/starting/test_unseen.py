@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from hives import Queen, at_a_terminal, git
-from teams import WORKS, Team
+from teams import ONE, WORKS, Sprints, Team
 
 pytestmark = pytest.mark.slow
 
@@ -73,6 +73,25 @@ def test_what_a_person_does_not_want_to_run_waits_and_the_rest_goes_on(
     assert status == 1, shown
     assert sorted(team.done()) == ["x-2"]
     assert not (tmp_path / "unwanted").exists()
+
+
+def test_a_sprint_bead_waits_for_consent_and_is_worked_on_after_it(
+    eve: Queen, team: Team, tmp_path: Path
+) -> None:
+    (team.repo / "plan.md").write_text(ONE)
+    sprints = Sprints(team)
+    assert team.queen("plan", "import", "plan.md", as_="lead").code == 0
+    (row,) = sprints.beads()
+    row["dod"] = {"verifiers": [{"name": "ok", "command": f"touch {tmp_path}/pwned"}]}
+    with (team.repo / ".beads" / "issues.jsonl").open("a") as file:
+        file.write(json.dumps(row | {"updated_at": "2096-01-01T00:00:00Z"}) + "\n")
+    ran = team.start("--agent", sprints.agent(), "--size", "1")
+    assert f"{row['id']} is on hold: its checks wait for a person: queen config trust" in ran.out
+    assert not list(team.bin.glob("agent.develop.*"))
+    assert not (tmp_path / "pwned").exists()
+    assert team.queen("config", "trust", "--yes").code == 0
+    ran = team.start("--agent", sprints.agent(), "--size", "1")
+    assert (ran.code, (tmp_path / "pwned").exists()) == (0, True), ran
 
 
 def test_a_check_of_a_clone_stops_a_start_that_nobody_watches(eve: Queen, team: Team) -> None:

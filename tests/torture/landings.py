@@ -122,6 +122,16 @@ def prepared(path: str, strategy: str = "merge", *, hub: bool = False) -> str:
     return path
 
 
+def own_files(tree: str) -> dict[str, tuple[object, ...]]:
+    """Returns the files that landings bring, each with its inode, its time and what is in it."""
+    found: dict[str, tuple[object, ...]] = {}
+    for name in (each for each in os.listdir(tree) if each.endswith(".txt")):
+        with open(os.path.join(tree, name), "rb") as file:
+            status = os.fstat(file.fileno())
+            found[name] = (status.st_ino, status.st_mtime_ns, file.read())
+    return found
+
+
 def check(repository: str, trees: list[str], names: list[str], since: str, trees_log: str) -> int:
     """Requires that each commit landed once, in a line, as it was checked, and that nothing is
     half done; returns how many steps the target made.
@@ -285,9 +295,11 @@ class Team:
 
     def _land_until_done(self, tree: str, name: str) -> None:
         checked = f"{_real_git()} rev-parse HEAD^{{tree}} >> {self.log}"  # They land together.
-        own = must(tree, "rev-parse", "HEAD").strip()
+        own, files = must(tree, "rev-parse", "HEAD").strip(), own_files(tree)
         for _ in range(100):
             said, status = self._ran(tree, "--check", checked, "--wait", "10m")
+            touched = dict(files.items() - own_files(tree).items())
+            require(not touched, f"its worktree was touched: {[*touched]}: {said}")
             is_in = self._has(name)
             require(is_in or status != 0, f"{name} was said to have landed: {said}")
             require(not is_in or "nothing was landed" not in said, f"{name} has landed: {said}")
@@ -301,9 +313,9 @@ class Team:
 
     def _has(self, name: str) -> bool:
         while True:
-            asked = git(self.landed_in, "cat-file", "-e", f"main:{name}")
-            if not asked.returncode or os.path.isdir(self.landed_in):
-                return not asked.returncode
+            asked = git(self.landed_in, "ls-tree", "--name-only", "main", "--", name)
+            if not asked.returncode:
+                return bool(asked.stdout)
             time.sleep(0.1)  # It is away for a moment.
 
     def _ran(self, tree: str, *more: str) -> tuple[str, int]:

@@ -79,6 +79,26 @@ def test_a_path_outside_the_repository_has_no_name_in_it(
             repository_path(hive, str(path))
 
 
+@pytest.mark.parametrize("noun", ["issue", "plan"])
+@pytest.mark.parametrize("of", ["file", "folder"])
+def test_a_link_of_a_clone_imports_nothing_from_outside(
+    quick: QuickQueen, repo: Path, tmp_path: Path, noun: str, of: str
+) -> None:
+    """Nor does a file of the repository within a folder that is such a link."""
+    secret = tmp_path / "home" / "tasks.md"
+    secret.parent.mkdir()
+    secret.write_text(f"- [ ] my secret\n\n{PLAN}")
+    (repo / "linked").symlink_to(secret if of == "file" else secret.parent)
+    (repo / "own.md").write_text(secret.read_text())
+    (repo / "inside").symlink_to("own.md")
+    names = {"linked" if of == "file" else "linked/tasks.md", "linked" if noun == "issue" else ""}
+    for name in filter(None, names):
+        done = quick(noun, "import", name, as_="human")
+        assert (done.code, "outside the working tree" in done.err) == (7, True), done
+    assert quick("issue", "list", "--json", as_="human").json == []
+    assert quick(noun, "import", "inside", "--dry-run", as_="human").code == 0
+
+
 def test_an_import_changes_no_other_issue(hive: Hive, plan: str, beads: Path) -> None:
     write_lines(beads / "issues.jsonl", {"id": "qb-1", "title": "older", "status": "open"})
     before = hive.issues.get("qb-1")

@@ -18,7 +18,7 @@ from queenbee.cli.terminal import say
 from queenbee.core.beads import Issue
 from queenbee.core.text import printable, suggested
 from queenbee.errors import InvalidInput
-from queenbee.store.whole_files import read_document
+from queenbee.store.whole_files import read_named
 
 if TYPE_CHECKING:
     from typing import Any
@@ -183,7 +183,7 @@ def import_(hive: Hive, file: str, prefix: str | None, dry_run: bool, **how: Any
     if file == "-":
         data = bytes_of_stdin()
     elif not os.path.isdir(file):
-        data = read_document(file, max_bytes=MOST_BYTES)
+        data = read_named(file, max_bytes=MOST_BYTES)
     name = os.path.relpath(os.path.realpath(file), hive.layout.tree) if file != "-" else "-"
     name = os.path.basename(file) if name.startswith(os.pardir) else name
     found = hive.issues.import_(data, name=name, prefix=prefix, dry_run=dry_run, **how)

@@ -129,8 +129,8 @@ def _show_landing(value: dict[str, Any]) -> None:
 @click.option("--confirm", is_flag=True, help="Only if the git remote confirms the issue as yours")
 @click.option(
     "--accept-check",
-    is_flag=True,
-    help="Accept, as a person, the change of the check that it named",
+    metavar="CHANGE",
+    help="Accept, as a person, the change of the check that was shown",
 )
 @click.option("--no-wait", is_flag=True, help="Return at once; the landing goes on by itself")
 @click.option("--result", is_flag=True, help="Show what became of the last landing, and its output")
@@ -165,7 +165,8 @@ def land(
     it, and is refused if it did not land.
 
     It names what your branch changes of the check: its settings, a file that it runs, a workflow.
-    With guard_check in [land], that waits for a person, who types --accept-check in your worktree.
+    With guard_check in [land], that waits for a person, who types --accept-check CHANGE in your
+    worktree, as it says then.
     """
     if outliving.has_left:
         return _next_meanwhile(hive, confirm=asked["confirm"])
@@ -240,7 +241,7 @@ def _refuse_agents() -> None:
     if not sits_here(is_json=False):
         raise CheckGuarded(
             "only a person accepts a change of the check",
-            hint="in a terminal, in this worktree: queen land --accept-check",
+            hint="in a terminal, in this worktree, the same again",
         )
 
 
@@ -253,9 +254,14 @@ def _taken_back(hive: Hive, others: Sequence[object]) -> Answer:
 
 def _landed(hive: Hive, done: Landed) -> Answer:
     """Shows a landing, and takes the next issue if that is asked for."""
+    from queenbee.git.landed import unlanded  # noqa: PLC0415 - start-up
+
     call, asked = invocation(), done.asked
+    is_watched = outliving.worker is None or outliving.worker.is_watched
     if outliving.worker is not None:
         outliving.worker.landed = done.landing.commit
+        if not is_watched and unlanded(hive.layout) is None:  # Else its droid went on.
+            outliving.worker.followed = commit_at(hive.layout.tree)
     value = {
         "landing": done.landing,
         "told": done.told,
@@ -264,7 +270,6 @@ def _landed(hive: Hive, done: Landed) -> Answer:
         "review": done.review,
         "next": None,
     }
-    is_watched = outliving.worker is None or outliving.worker.is_watched
     is_over = done.done or done.landing.is_proposed
     if asked.take_next and is_over and is_watched:  # Else nobody would know of the next one.
         if not call.json:  # Before the wait: whoever ends that must have it.

@@ -40,6 +40,8 @@ STATES: Mapping[str, str] = {
 FOR_AGENT = frozenset({CONFLICT, FAILING, CHANGES, BEHIND, FOREIGN, PARTLY, CLOSED})
 """Those that its droid has to do something about: it is told, once."""
 PASSED, FAILED, PENDING = "passed", "failed", "pending"
+UNSURE = "UNSURE"
+"""What a host says that does not tell a conflict from not having looked yet."""
 _MERGEABLE = ("CLEAN", "HAS_HOOKS", "UNSTABLE")
 
 

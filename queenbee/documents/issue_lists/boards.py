@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
+from queenbee.documents.issue_lists.values import objects
+
 Entry = dict[str, Any]
 
 
@@ -15,26 +17,22 @@ def _list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _objects(value: Any) -> list[Mapping[str, Any]]:
-    return [each for each in _list(value) if isinstance(each, dict)]
-
-
 def _is_trello(value: Any) -> bool:
     return isinstance(value, dict) and isinstance(value.get("cards"), list) and "lists" in value
 
 
 def _of_trello(board: Mapping[str, Any]) -> Iterator[Entry]:
-    lists = {str(each.get("id")): each for each in _objects(board.get("lists"))}
-    people = {str(each.get("id")): each.get("username") for each in _objects(board.get("members"))}
+    lists = {str(each.get("id")): each for each in objects(board.get("lists"))}
+    people = {str(each.get("id")): each.get("username") for each in objects(board.get("members"))}
     steps = _by_card(
-        (each.get("idCard"), _steps(each)) for each in _objects(board.get("checklists"))
+        (each.get("idCard"), _steps(each)) for each in objects(board.get("checklists"))
     )
     said = _by_card(
         (_inner(each, "data", "card").get("id"), _comment(each))
-        for each in _objects(board.get("actions"))
+        for each in objects(board.get("actions"))
         if each.get("type") == "commentCard"
     )
-    for card in _objects(board["cards"]):
+    for card in objects(board["cards"]):
         key, column = str(card.get("id")), lists.get(str(card.get("idList")), {})
         is_archived = card.get("closed") is True or column.get("closed") is True
         yield {
@@ -46,7 +44,7 @@ def _of_trello(board: Mapping[str, Any]) -> Iterator[Entry]:
             "state": "complete" if card.get("dueComplete") is True else column.get("name"),
             "archived_at": card.get("dateLastActivity") if is_archived else None,
             "labels": [
-                each.get("name") or each.get("color") for each in _objects(card.get("labels"))
+                each.get("name") or each.get("color") for each in objects(card.get("labels"))
             ],
             "assignee": [people.get(str(each)) for each in _list(card.get("idMembers"))],
             "comments": [*reversed(said.get(key, []))],
@@ -65,7 +63,7 @@ def _by_card(found: Iterable[tuple[Any, Any]]) -> dict[str, list[Any]]:
 def _steps(checklist: Mapping[str, Any]) -> list[str]:
     return [
         f"- [{'x' if each.get('state') == 'complete' else ' '}] {each.get('name')}"
-        for each in _objects(checklist.get("checkItems"))
+        for each in objects(checklist.get("checkItems"))
     ]
 
 
@@ -83,7 +81,7 @@ def _inner(value: Any, *names: str) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _tags(value: Any) -> dict[str, list[Mapping[str, Any]]]:
+def _tags(value: Any) -> dict[str, list[Entry]]:
     """Returns the tasks of each tag of a Task Master file, or of one tag's list; none for anything
     else.
     """
@@ -94,7 +92,7 @@ def _tags(value: Any) -> dict[str, list[Mapping[str, Any]]]:
     if not isinstance(value, dict):
         return {}
     tags = value if "tasks" not in value else {"master": value}
-    found = {name: _objects(_inner(tags, name).get("tasks")) for name in tags}
+    found = {name: objects(_inner(tags, name).get("tasks")) for name in tags}
     known = {"status", "dependencies", "subtasks", "testStrategy", "details"}
     is_one = all(known & {*task} for tasks in found.values() for task in tasks)
     return {name: tasks for name, tasks in found.items() if tasks} if is_one else {}
@@ -126,7 +124,7 @@ def _of_task(tag: str, task: Mapping[str, Any], parent: str | None) -> Iterator[
         ],
         "updated_at": task.get("updatedAt"),
     }
-    for each in _objects(task.get("subtasks")) if parent is None or parent.count(".") < 9 else ():
+    for each in objects(task.get("subtasks")) if parent is None or parent.count(".") < 9 else ():
         yield from _of_task(tag, each, key)
 
 

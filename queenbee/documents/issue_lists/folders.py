@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from queenbee.documents.issue_lists.listed import IssueList, read_issue_list, understood
 from queenbee.documents.issue_lists.reading import MOST_BYTES, MOST_ENTRIES
 from queenbee.documents.issue_lists.sources import BY_NAME
-from queenbee.documents.issue_lists.texts import read_backlog
+from queenbee.documents.issue_lists.texts import read_backlog_task
 from queenbee.errors import InvalidInput
+from queenbee.store.safe_open import resolved
 from queenbee.store.whole_files import read_own
 
 _FILES = ("tasks/tasks.json", "tasks.json", "tasks.md", "TODO.md", "todo.txt", "issues.jsonl")
@@ -26,15 +27,16 @@ def read_issue_folder(
     path: str, *, insisted: str | None = None, mapped: Sequence[str] = ()
 ) -> IssueList:
     """Returns the issues in a folder. Raises `InvalidInput`, which names what was looked for."""
+    path = resolved(path)
     tasks = _backlog(path) if insisted in (None, "backlog.md") else {}
     if tasks:
-        entries = read_backlog(tasks)
+        entries = [read_backlog_task(path, text) for path, text in sorted(tasks.items())]
         return understood(BY_NAME["backlog.md"], entries, mapped)
     for name in _FILES:
         file = os.path.join(path, name)
         if os.path.isfile(file):
-            shown = os.path.normpath(os.path.join(os.path.basename(os.path.abspath(path)), name))
-            data = read_own(os.path.realpath(path) + "/" + name)
+            shown = os.path.normpath(os.path.join(os.path.basename(path), name))
+            data = read_own(file)
             return read_issue_list(data, name=shown, insisted=insisted, mapped=mapped)
     raise InvalidInput(
         f"{path} has no tasks of Backlog.md, and none of {', '.join(_FILES)}",
@@ -46,9 +48,8 @@ def _backlog(path: str) -> dict[str, str]:
     """Returns the texts of the tasks of Backlog.md in a folder, by file; none if it has none."""
     found: dict[str, str] = {}
     size_bytes = 0
-    top = os.path.realpath(path)
     for below in (*_TASKS, *_DONE):
-        folder = os.path.join(top, below) if below else top
+        folder = os.path.join(path, below) if below else path
         if below in _TASKS and found:
             continue
         for name in sorted(_names(folder)):

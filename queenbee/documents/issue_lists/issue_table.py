@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-_FORMULA = re.compile(r"'*[=+\-@\t\r]")
+FORMULA = re.compile(r"'*[=+\-@\t\r]")
 """What a spreadsheet takes for a formula, unless a quote is before it."""
 COLUMNS = (
     "id", "title", "status", "priority", "issue_type", "assignee", "labels", "external_ref",
@@ -43,4 +43,4 @@ def left_out(rows: Sequence[Mapping[str, Any]]) -> Counter[str]:
 def _cell(value: object) -> str:
     text = "" if value is None else str(value)
     text = ", ".join(map(str, value)) if isinstance(value, list) else text
-    return f"'{text}" if _FORMULA.match(text) else text
+    return f"'{text}" if FORMULA.match(text) else text

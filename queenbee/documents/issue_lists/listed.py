@@ -330,10 +330,10 @@ class _Reader:
         said = next((first(value) for value in self._values(entry, "priority")), None)
         if said is None:
             matches = (_PRIORITY.fullmatch(each.strip()) for each in labels)
-            return next(
-                (PRIORITIES[each[1].lower()] for each in matches if each and _is_rank(each[0])),
-                None,
-            )
+            ranks = (
+                each for each in matches if each and not each[0].isdecimal()
+            )  # No number alone.
+            return next((PRIORITIES[each[1].lower()] for each in ranks), None)
         word = plain(said)
         tables = (self._source.priorities, PRIORITIES)
         found = next((table[word] for table in tables if word in table), -1)
@@ -394,8 +394,3 @@ class _Reader:
         if found is None and (found := moment_ms(re.sub(r" \([^)]*\)$", "", text))) is None:
             self._result.note(_TIME, f"{ours} {text}")
         return found
-
-
-def _is_rank(label: str) -> bool:
-    """Returns whether a label says that it is a priority: not a number alone."""
-    return not label.strip().isdecimal()

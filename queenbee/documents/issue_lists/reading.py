@@ -17,6 +17,7 @@ from typing import Any
 
 from queenbee.core.text import shortened
 from queenbee.documents.issue_lists.boards import BOARDS
+from queenbee.documents.issue_lists.issue_table import FORMULA
 from queenbee.documents.issue_lists.sources import BY_NAME, SOURCES, WHOLE, Source
 from queenbee.documents.issue_lists.texts import read_text
 from queenbee.documents.json_documents import parse_json
@@ -35,8 +36,6 @@ _AROUND = (
     "result", "tickets", "records",
 )  # fmt: skip
 """What APIs and clients put around a list."""
-_FORMULA = re.compile(r"'*[=+\-@\t\r]")
-"""What a spreadsheet takes for a formula, unless a quote is before it."""
 
 
 @dataclass
@@ -88,12 +87,15 @@ def _of_json(text: str, insisted: str | None) -> Entries:
             return Entries(BY_NAME[source], [*entries_of(value)])
     entries = [_flat(each) for each in _inside(value)]
     requests = [each for each in entries if each.get("pull_request")]
-    listed = [each for each in entries if not each.get("pull_request") and not _is_note(each)]
+    # Beads puts memories and headers beside issues.
+    issues = [each for each in entries if "_schema" not in each and each.get("_type") in _ISSUES]
+    listed = [each for each in issues if not each.get("pull_request")]
     left_out = Counter({"pull requests": len(requests)} if requests else {})
     names = set().union(*map(set, listed[:100]))
     return Entries(_source(names, insisted), listed, left_out)
 
 
+_ISSUES = (None, "issue")
 _SEVERAL = re.compile(r"[}\]]\s*[\[{]")
 _BETWEEN = re.compile(r"[\s,]*")
 
@@ -147,11 +149,6 @@ def _object(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _is_note(entry: Entry) -> bool:
-    """Returns whether this is what Beads puts beside issues: memories, headers."""
-    return "_schema" in entry or ("_type" in entry and entry["_type"] != "issue")
-
-
 def _of_table(text: str, insisted: str | None, titles: Sequence[str]) -> Entries:
     if not text.strip():
         raise ValueError("it is empty")
@@ -197,7 +194,7 @@ def _of_row(header: Sequence[str], row: Iterable[str]) -> Entry:
 
 
 def _without_quote(value: str) -> str:
-    return value[1:] if value[:1] == "'" and _FORMULA.match(value, 1) else value
+    return value[1:] if value[:1] == "'" and FORMULA.match(value, 1) else value
 
 
 def _source(names: set[str], insisted: str | None) -> Source:

@@ -50,12 +50,15 @@ class Source:
         return bool(self.skipped) and re.fullmatch(self.skipped, name) is not None
 
 
-_DATES = {
-    "created_at": "created_at | createdat | created",
-    "updated_at": "updated_at | updatedat | updated",
-    "closed_at": "closed_at | closedat | completedat | resolved",
-}
-_TEXTS = {"title": "title", "description": "description | body", "labels": "labels", **_DATES}
+_USUAL = {
+    "title": "title", "description": "description | body", "labels": "labels",
+    "created_at": "created_at | createdat | created | created at | created at (utc)",
+    "updated_at": "updated_at | updatedat | updated | last modified | updated at (utc)",
+    "closed_at": "closed_at | closedat | completedat | resolved | resolutiondate | "
+    "completed at | closed at (utc)",
+    "due_at": "due_date | due date | duedate",
+}  # fmt: skip
+"""What most sources call things."""
 _PREPARED = {each: each for each in FIELDS}
 """The names that the readers of files and boards give."""
 
@@ -67,14 +70,12 @@ SOURCES = (
             "identifier | title",
         ),
         fields={
-            "key": "identifier | id", "url": "url", "title": "title", "description": "description",
-            "state": "status | state", "priority": "priority", "labels": "labels",
-            "assignee": "assignee", "parent": "parent issue | parent", "children": "children",
-            "blocked_by": "blocked by", "blocks": "blocks", "links": "relations | inverserelations",
-            "comments": "comments", "created_at": "created | createdat",
-            "updated_at": "updated | updatedat", "closed_at": "completed | completedat",
-            "dropped_at": "canceled | canceledat", "archived_at": "archived | archivedat",
-            "due_at": "due date | duedate",
+            **_USUAL, "key": "identifier | id", "url": "url", "state": "status | state",
+            "priority": "priority", "assignee": "assignee", "parent": "parent issue | parent",
+            "children": "children", "blocked_by": "blocked by", "blocks": "blocks",
+            "links": "relations | inverserelations", "comments": "comments",
+            "closed_at": "completed | completedat", "dropped_at": "canceled | canceledat",
+            "archived_at": "archived | archivedat",
         },
         skipped=r"uuid|id|creator|started(at)?|triaged(at)?|team|cycle (number|name|start|end)|"
         r"project id|project milestone id|time in status \(minutes\)|sla status|branchname|number|"
@@ -88,16 +89,13 @@ SOURCES = (
             "summary | key", "key | fields",
         ),
         fields={
-            "key": "issue key | issuekey | work item key | key", "title": "summary",
-            "description": "description", "state": "status | status category",
-            "reason": "resolution", "priority": "priority", "labels": "labels",
+            **_USUAL, "key": "issue key | issuekey | work item key | key", "title": "summary",
+            "state": "status | status category", "reason": "resolution", "priority": "priority",
             "issue_type": "issue type | work item type | work type | issuetype",
             "assignee": "assignee", "links": "issuelinks", "comments": "comment",
             "parent": "parent key | parent | parent id | custom field (epic link)",
             "children": "subtasks", "blocked_by": "inward issue link (blocks)",
-            "blocks": "outward issue link (blocks)", "created_at": "created",
-            "updated_at": "updated", "closed_at": "resolved | resolutiondate",
-            "due_at": "due date | duedate",
+            "blocks": "outward issue link (blocks)",
         },
         skipped=r"issue id|id|self|expand|key|project.*|assignee id|reporter.*|creator.*|watche.*|"
         r"votes|last viewed|lastviewed|status category( changed)?|statuscategory\w*|parent summary|"
@@ -108,13 +106,9 @@ SOURCES = (
         "gitlab", "GitLab export", ref="gitlab:#",
         marks=("iid | title", "issue id | url | title"),
         fields={
-            "key": "iid | issue id", "url": "web_url | weburl | url", "title": "title",
-            "description": "description", "state": "state", "labels": "labels",
+            **_USUAL, "key": "iid | issue id", "url": "web_url | weburl | url", "state": "state",
             "issue_type": "issue_type | type",
             "assignee": "assignees | assignee username | assignee",
-            "created_at": "created_at | createdat | created at (utc)",
-            "updated_at": "updated_at | updatedat | updated at (utc)",
-            "closed_at": "closed_at | closedat | closed at (utc)", "due_at": "due_date | due date",
         },
         skipped=r"id|project_id|author|author username|closed_by|_links|links|references|"
         r"imported\w*|user_notes_count|\w*votes|merge_requests_count|confidential|locked|discussion_locked|"
@@ -126,8 +120,8 @@ SOURCES = (
         "gitea", "Gitea export", ref="gitea:#",
         marks=("number | original_author", "number | pin_order", "index | title"),
         fields={
-            **_TEXTS, "key": "number | index", "url": "html_url | url", "state": "state",
-            "assignee": "assignees | assignee", "due_at": "due_date",
+            **_USUAL, "key": "number | index", "url": "html_url | url", "state": "state",
+            "assignee": "assignees | assignee",
         },
         skipped=r"id|url|user|original_author\w*|ref|is_locked|comments|repository|pin_order|kind|"
         r"author\w*|assignee|owner|repo|time_estimate|assets|pull_request",
@@ -136,9 +130,8 @@ SOURCES = (
         "github-projects", "GitHub project",
         marks=("content | title", "tab | title"),
         fields={
-            "key": "number", "url": "url", "title": "title", "description": "body",
-            "state": "status", "priority": "priority", "labels": "labels", "assignee": "assignees",
-            "parent": "parent issue",
+            **_USUAL, "key": "number", "url": "url", "state": "status", "priority": "priority",
+            "assignee": "assignees", "parent": "parent issue",
         },
         ref="github-project:", skipped=r"id|content|repository|type|linked pull requests|reviewers",
     ),
@@ -146,7 +139,7 @@ SOURCES = (
         "github", "GitHub list", ref="gh-",
         marks=("number | title",),
         fields={
-            **_TEXTS, "key": "number", "url": "html_url | url", "state": "state | status",
+            **_USUAL, "key": "number", "url": "html_url | url", "state": "state | status",
             "reason": "statereason | state_reason", "priority": "priority",
             "issue_type": "issuetype | issue_type | type", "assignee": "assignees | assignee",
             "parent": "parent", "children": "subissues", "blocked_by": "blockedby",
@@ -161,10 +154,9 @@ SOURCES = (
         "asana", "Asana export", ref="asana:",
         marks=("task id | name",),
         fields={
-            "key": "task id", "title": "name", "description": "notes", "labels": "tags",
-            "assignee": "assignee", "parent": "parent task", "due_at": "due date",
-            "blocked_by": "blocked by (dependencies)", "blocks": "blocking (dependencies)",
-            "created_at": "created at", "updated_at": "last modified", "closed_at": "completed at",
+            **_USUAL, "key": "task id", "title": "name", "description": "notes", "labels": "tags",
+            "assignee": "assignee", "parent": "parent task", "blocks": "blocking (dependencies)",
+            "blocked_by": "blocked by (dependencies)",
         },
         skipped=r"assignee email|projects|start date",
     ),
@@ -185,7 +177,7 @@ SOURCES = (
     Source(
         "list", "list", ref="list:",
         fields={
-            **_TEXTS, "key": "key | id", "url": "url | external_ref | link",
+            **_USUAL, "key": "key | id", "url": "url | external_ref | link",
             "state": "status | state", "priority": "priority", "issue_type": "issue_type | type",
             "assignee": "assignee | assignees", "reason": "close_reason", "parent": "parent",
             "blocked_by": "blocked_by | blocked by | depends_on", "notes": "notes",

@@ -7,7 +7,7 @@ text, so an item with another text is another issue.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any
@@ -26,7 +26,6 @@ _REQUIREMENTS = re.compile(r"^\s*-?\s*_Requirements?:", re.MULTILINE)
 _TODO = re.compile(r"^(?:x (?:\d{4}-\d\d-\d\d )?|\([A-Z]\) )\S", re.MULTILINE)
 _TODO_WORDS = re.compile(r"^\d{4}-\d\d-\d\d \S|(?:^|\s)[+@]\w", re.MULTILINE)
 """What tasks that are neither done nor urgent have in a file that has the usual name."""
-_TODO_NAMES = ("todo.txt", "done.txt")
 _TODO_LINE = re.compile(
     r"(?P<done>x )?(?:\((?P<rank>[A-Z])\) )?(?:(?P<first>\d{4}-\d\d-\d\d) )?"
     r"(?:(?P<second>\d{4}-\d\d-\d\d) )?(?P<text>.*)"
@@ -52,7 +51,7 @@ def read_text(text: str, name: str, insisted: str | None) -> tuple[str, list[Ent
 
 def _is_todo_txt(text: str, name: str) -> bool:
     """Returns whether a text is a `todo.txt`."""
-    named = name.rpartition("/")[2] in _TODO_NAMES
+    named = name.rpartition("/")[2] in ("todo.txt", "done.txt")
     return bool(_TODO.search(text) or (named and _TODO_WORDS.search(text)))
 
 
@@ -185,15 +184,8 @@ _SECTIONS = {
 }
 
 
-def read_backlog(files: Mapping[str, str]) -> list[Entry]:
-    """Returns an entry for each task of a folder of Backlog.md, by the paths of its files.
-
-    Raises `InvalidInput`, which names a file that cannot be read.
-    """
-    return [_of_backlog(path, files[path]) for path in sorted(files)]
-
-
-def _of_backlog(path: str, text: str) -> Entry:
+def read_backlog_task(path: str, text: str) -> Entry:
+    """Returns the entry of a task of Backlog.md. Raises `InvalidInput`, which names its file."""
     head, end, body = text.partition("\n---")
     body = body if body[:1].isspace() else f"\n{body}"  # Its own reader wants no line's end there.
     # It writes names as @ann, which YAML does not take without quotes.

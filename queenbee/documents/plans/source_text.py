@@ -15,7 +15,7 @@ from queenbee.documents.plans.headings import Unit
 from queenbee.documents.plans.outline import own_headings
 from queenbee.documents.plans.sections import ANNOTATION, is_annotation
 from queenbee.errors import InvalidInput, NotFound, Unreadable
-from queenbee.store.whole_files import read_document, write_named
+from queenbee.store.whole_files import read_named, write_named
 
 
 def read_markdown(path: str) -> str:
@@ -27,7 +27,7 @@ def read_markdown(path: str) -> str:
     if "\0" in path:
         raise NotFound(f"{path!r} does not exist: a file name cannot contain a NUL", path=path)
     try:
-        return _decoded(read_document(path, max_bytes=MAX_BYTES), path)
+        return _decoded(read_named(path, max_bytes=MAX_BYTES), path)
     except NotFound as error:
         error.hint = "git ls-files '*.md'"
         raise

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from queenbee.core.text import mentioned, named, shell_word, suggested
+from queenbee.core.text import mentioned, named, suggested
 from queenbee.errors import ExternalFailure, InvalidInput, QueenError
 from queenbee.git.landing.place import UNMERGED, but_records, refuse_no_target, way_to_a_branch
 from queenbee.git.landing.refusals import SHOWN, MainBlocked
@@ -40,6 +40,8 @@ _LOOK_AGAIN_S, _AGAIN_S = 1.0, 0.05
 _CONCLUDED = ("MERGE_HEAD", "CHERRY_PICK_HEAD")
 """What git wants concluded before it moves the branch of a worktree."""
 _DETACHING = ("rebase-merge", "rebase-apply", "BISECT_LOG")
+_ASIDE = " stash push -- . ':(exclude).beads'"
+"""Puts all aside but the records."""
 _USUAL = ("main", "master")
 
 
@@ -174,8 +176,8 @@ def _changed(tree: str) -> Iterator[Hindrance]:
         yield Hindrance("main_unfinished", what, f"{suggested('git -C', tree)} status", tree)
     elif changed:
         what = f"not committed in {mentioned(tree)}: {named(changed, SHOWN)}"
-        hint = f"git -C {shell_word(tree)} commit or stash"
-        yield _in_the_way(tree, what, hint)
+        way = suggested("git -C", tree) + _ASIDE
+        yield _in_the_way(tree, what, f"{way}; or commit it there")
     hidden = hidden_in(names_in(git("ls-files", "-v", "-z", cwd=tree, repository={})))
     with suppress(QueenError):
         changed = changed_of(tree, hidden)

@@ -17,10 +17,9 @@ from queenbee.core.command_lines import no_dash
 from queenbee.core.names import QUEEN
 from queenbee.core.text import last_said, named, quotation, suggested
 from queenbee.errors import NotFound, QueenError
-from queenbee.git.contents.hive_files import is_record
 from queenbee.git.contents.landing_messages import About, Messages
 from queenbee.git.landing.checkout import Checkout, checkout_path
-from queenbee.git.landing.commands import Commands, differing, is_commit
+from queenbee.git.landing.commands import Commands, are_alike, is_commit
 from queenbee.git.landing.leading import seen_check
 from queenbee.git.landing.moving import healing
 from queenbee.git.landing.moving.movable import not_movable, why_not_movable
@@ -163,11 +162,7 @@ class _Rehearsal:
         said = recall(self._file(_PASSED), _MOST_BYTES)
         if not isinstance(said, list) or said[1:] != self._rests_on or not is_commit(said[0]):
             return False
-        with suppress(QueenError):  # Git may have removed it.
-            return said[0] == tip or all(
-                map(is_record, differing(self.place.tree, str(said[0]), tip))
-            )
-        return False
+        return are_alike(self.place.tree, str(said[0]), tip)
 
     def _check(self) -> Check | None:
         """Returns the check that the target has of itself."""

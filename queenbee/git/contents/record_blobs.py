@@ -146,18 +146,11 @@ class _Commit:
         """Returns whether the hooks agree to it, with what they make of a message."""
         with open(self._message, "w", encoding="utf-8", errors="surrogateescape") as file:
             file.write(f"{message}\n")
-        there = self.hooks
-        run = HOOK_BY_GIT if not there or runs_hooks() else HOOK_BY_ALIAS
-        agreed = (
-            ("pre-commit" not in there or self._does(*run, "pre-commit", "--"))
-            and (
-                "prepare-commit-msg" not in there
-                or self._does(*run, "prepare-commit-msg", "--", self._message, "message")
-            )
-            and ("commit-msg" not in there or self._does(*run, "commit-msg", "--", self._message))
-        )
-        if not agreed:
-            return False
+        run = HOOK_BY_GIT if not self.hooks or runs_hooks() else HOOK_BY_ALIAS
+        words = dict(zip(_HOOKS, ((), (self._message, "message"), (self._message,)), strict=True))
+        for hook in (each for each in _HOOKS if each in self.hooks):
+            if not self._does(*run, no_dash(hook), "--", *words[hook]):
+                return False
         with open(self._message, "rb") as file:
             tidy = git("stripspace", cwd=self._root, stdin=file.read(), repository={})
         try:

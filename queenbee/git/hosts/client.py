@@ -154,6 +154,16 @@ class Client:
             raise HostRefuses(f"{self.repository}: {why}", hint=self._login)
         return Reply(status, headers, value)
 
+    def value(self, path: str, **more: Any) -> Any:
+        """Returns the JSON of what the host answers, as `ask` does."""
+        return self.ask(path, **more).value
+
+    def maybe(self, path: str) -> Any:
+        """Returns the same; None if the token may not read it, or it is not there."""
+        with suppress(HostRefuses):
+            return self.value(path)
+        return None
+
     def text(self, path: str, most_bytes: int) -> str:
         """Returns the end of a text that the host has, such as a log; empty if it has none."""
         argv = command_line(self._kind.program, "api", values=[path], hostname=self.repository.host)

@@ -54,6 +54,8 @@ _UNFETCHED = (
     "-f .gitmodules submodule.NAME.update none"
 )
 _NOTE = "queenbee-check"
+_CLOSED = "queenbee-closed"
+"""Says when the last landing let go of the checkout; there is none while one has it."""
 _LEFT_OPEN = ("rebase-merge", "rebase-apply")
 _LOCKS = ("index.lock", "HEAD.lock")
 _LEFT = "left-by-check"
@@ -84,10 +86,11 @@ class Checkout(Place):
         self._step = step
         self._tell = tell
         self._folder, self._number = which
-        self.commands: Commands = Commands(own.commands.interrupts, step)
-        self.commands.token = own.commands.token
-        self.commands.droid = own.commands.droid
-        self.commands.tell_waiting = own.commands.tell_waiting
+        self._closed = os.path.join(here.git_dir, _CLOSED)
+        self._closed_ns = _changed_ns(self._closed)
+        with suppress(OSError):
+            os.unlink(self._closed)
+        self.commands: Commands = own.commands.of(step)
         self._is_new = False
         """Whether it was made anew because git failed in it."""
         self._failed: tuple[str | None, SetupFailed] | None = None
@@ -127,6 +130,8 @@ class Checkout(Place):
 
     def close(self) -> None:
         """Lets go of it."""
+        with suppress(OSError, QueenError):
+            safe_open.write(self._closed, b"")
         self._step.end()
         self._step.close()
         self.objects.close()
@@ -144,7 +149,7 @@ class Checkout(Place):
         fails, the checkout is made anew, unless something in it is somebody's.
         """
         end_left(self.check_note)
-        self._keep_branch()
+        self._keep_others()
         try:
             self._go_to(commit)
         except NotLanded:
@@ -267,11 +272,32 @@ class Checkout(Place):
         prepare(self.layout, self.tree, env=os.environ, **how)
         self._run("checkout", "--force", "HEAD", "--", ".")  # A check reads what lands.
 
-    def _keep_branch(self) -> None:
-        """Keeps what is not committed on a branch that somebody has checked out here."""
-        if current_branch(self.git_dir) is not None:
-            with suppress(QueenError):  # Of a broken one.
-                self._kept_as(os.path.basename(self.tree))
+    def _keep_others(self) -> None:
+        """Keeps what somebody has changed here since a landing let go of it, or has not committed
+        on a branch that they have checked out here.
+        """
+        closed_ns, self._closed_ns = self._closed_ns, 0
+        is_on_a_branch = current_branch(self.git_dir) is not None
+        with suppress(QueenError):  # Of a broken one.
+            if not is_on_a_branch and not (closed_ns and self._has_changed(closed_ns)):
+                return
+            if kept := self._kept_as(os.path.basename(self.tree)):
+                self._tell(
+                    f"somebody has changed {named([self.tree])}, where landings are checked; what "
+                    f"is there is kept: {suggested('git log -p', kept)}"
+                )
+
+    def _has_changed(self, closed_ns: int) -> bool:
+        """Returns whether anybody has changed a file here since then; if so, what a check has
+        changed before is as it was.
+        """
+        said = names_in(user_git(*_WHOLE, *_STATUS, "--untracked-files=all", cwd=self.tree)[1])
+        changed = {each: _changed_ns(os.path.join(self.tree, each[3:])) for each in said}
+        left = [each for each in said if changed[each] <= closed_ns]
+        for each in left if len(left) < len(said) else ():
+            if not each.startswith("??"):
+                self._run("checkout", "-q", "--force", "HEAD", "--", f":(literal){each[3:]}")
+        return len(left) < len(said)
 
     def _kept_as(self, name: str) -> str | None:
         """Returns the branch that keeps what is not committed here, or None if all is."""
@@ -366,6 +392,14 @@ def checkout_path(own: Place, folder: str, number: int = 1) -> str:
     return os.path.join(folder, f"checkout{end}")
 
 
+def _changed_ns(path: str) -> int:
+    """Returns when a file was changed, which nobody can set back; 0 if there is none."""
+    try:
+        return os.lstat(path).st_ctime_ns
+    except OSError:
+        return 0
+
+
 def _git_dir(path: str) -> str:
     here = None
     with suppress(QueenError):
@@ -380,9 +414,8 @@ def _git_tree(path: str) -> GitTree | None:
 
 def _made(own: Place, step: Step, path: str) -> GitTree:
     shutil.rmtree(path, ignore_errors=True)
-    commands = Commands(own.commands.interrupts, step)
     how = ("--quiet", "--force", "--force", "--no-checkout", "--detach")
-    made = commands(
+    made = own.commands.of(step)(
         *(*_WHOLE, "worktree", "add", *how, "--lock", f"--reason={CHECKOUT}"),
         *("--", path, no_dash(own.tip())),
         cwd=own.tree,

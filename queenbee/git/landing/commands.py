@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import os
 import time
+from contextlib import suppress
+from copy import copy
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -16,7 +18,9 @@ from typing import TYPE_CHECKING
 from queenbee.checks.processes import Program, run_process
 from queenbee.core.command_lines import git_line, no_dash, shell_line
 from queenbee.core.text import without_escapes
+from queenbee.errors import ExternalFailure
 from queenbee.git import run
+from queenbee.git.contents.hive_files import is_record
 from queenbee.git.contents.signing import SigningWait
 from queenbee.git.index_lock import remove_left_lock
 from queenbee.git.run import environment_of_hooks, environment_of_user
@@ -72,6 +76,15 @@ def differing(tree: str, before: str, after: str) -> dict[str, list[str]]:
     return contents(git("diff-tree", *RAW, no_dash(before), no_dash(after), "--", cwd=tree))
 
 
+def are_alike(tree: str, before: str, after: str) -> bool:
+    """Returns whether two commits have the same files, but for records; not if git has removed one
+    of them.
+    """
+    with suppress(ExternalFailure):
+        return before == after or all(map(is_record, differing(tree, before, after)))
+    return False
+
+
 def contents(raw: bytes) -> dict[str, list[str]]:
     """Returns the files of a `RAW` comparison, each with its blob before and after: zeros for a
     file that is not there.
@@ -125,6 +138,12 @@ class Commands:
         """Who lands: the hooks that run in the hive's own checkout cannot tell."""
         self.tell_waiting: Callable[[str], None] | None = None
         """Told what git may wait for, where commits are signed."""
+
+    def of(self, step: Step) -> Commands:
+        """Returns the same for what is under way elsewhere."""
+        other = copy(self)
+        other.step = step
+        return other
 
     def stop_if_asked(self) -> None:
         """Raises `KeyboardInterrupt` after Ctrl-C, SIGTERM or SIGHUP."""

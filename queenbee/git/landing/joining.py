@@ -102,16 +102,14 @@ class Joining:
             self._put_first(self.target, top, is_new=is_new)
         return place.head()
 
-    def conflicts_with(self, target: str) -> bool:
-        """Returns whether a merge of the target would leave a conflict to the actor; changes
-        nothing.
-        """
+    def conflicts_with(self, target: str) -> list[str]:
+        """Returns the files that a merge of the target would leave to the actor."""
         tree = self._place.tree
         how = ("merge-tree", "--write-tree", "--no-messages", "-z", "HEAD", no_dash(target))
         status, out, _ = user_git(*how, cwd=tree)
         listed = out.partition(b"\0")[2]
         merged = Unmerged(tree, _MERGE_TARGET, target, listed)
-        return status == 1 and bool(merged.left(self.joins))
+        return merged.left(self.joins) if status == 1 else []
 
     def add(self, before: str, offer: Offer) -> bool:
         """Merges another branch into the commit of this worktree, as a commit of its own; returns

@@ -13,7 +13,7 @@ from queenbee.checks.consent import Consent
 from queenbee.core.conflicts.appended import everybody_appends_to
 from queenbee.core.names import EVERYONE, PERSON
 from queenbee.core.reviews.review import Review, proposed_branch
-from queenbee.core.text import mentioned, named, quotation, shell_word, some, suggested
+from queenbee.core.text import mentioned, named, quotation, some, suggested
 from queenbee.documents.ralph.verify import seen_checks
 from queenbee.errors import Conflict, InvalidInput, NotYours, QueenError
 from queenbee.git import let_ask, touched
@@ -226,7 +226,6 @@ class _IssueWork(Work):
     completed_too: list[Completion] = field(default_factory=list)
     told: Sequence[str] = ()
     review: Review | None = None
-    waits: Callable[[], bool] = lambda: True
     _records: dict[str, VerificationRecord | None] = field(default_factory=dict)
     """Of the issues of those who land with this one, by their places in the line."""
     _further: dict[str, VerificationRecord | None] = field(default_factory=dict)
@@ -236,10 +235,6 @@ class _IssueWork(Work):
     def issues(self) -> list[str | None]:
         """All issues that the work is for."""
         return [self.issue_id, *self.also]
-
-    def is_awaited(self) -> bool:
-        """Returns whether the caller still waits for it."""
-        return self.waits()
 
     def begin(self, rules: Rules) -> None:
         """Does what comes before the turn is waited for: refuses what must not land, asks for what
@@ -321,16 +316,14 @@ class _IssueWork(Work):
         self.refuse_unchecked()
 
     @property
-    def accepts_check(self) -> bool:  # type: ignore[override]
-        """Whether a person accepts the change of the check that was shown."""
+    def accepts_check(self) -> str | None:  # type: ignore[override]
+        """The key of the change of the check that a person accepts."""
         return self.asked.accept_check
 
-    def check_waits(self, files: Sequence[str]) -> None:
+    def check_waits(self, files: Sequence[str], way: str) -> None:
         """Tells the person that a change of the check waits in this worktree."""
-        layout = self.hive.layout
-        way = f"cd {shell_word(layout.tree)} && queen land --accept-check"
         with suppress(QueenError):
-            self._tell_person("waits for you", files, f"Look at it, and accept it: {way}")
+            self._tell_person("waits for you", files, f"Accept it so: {way}")
 
     def target_fails(self, error: TargetFails) -> None:
         """Tells everybody, in one message."""

@@ -96,13 +96,13 @@ def land(  # noqa: PLR0913 - by name
         except (Busy, KeyboardInterrupt):
             if one.promised.kept_at_last() is None:
                 raise
-        except Unresolved:
-            one.meet_conflict()
+        except Unresolved as error:
+            one.meet_conflict(error.files)
         if done is not None:
             return one.followed(done) if done.commit is not None else done
         kept = one.promised.kept_at_last()
         if kept is None:
-            one.meet_conflict()
+            one.meet_conflict(one.in_conflict)
         return one.answered(kept)
 
 
@@ -134,6 +134,8 @@ class _One:
 
     comes_back = False
     """Whether its conflict was resolved: then it stands back for nobody."""
+    in_conflict: Sequence[str] = ()
+    """The files of a conflict that was met while waiting."""
 
     def __init__(
         self,
@@ -181,7 +183,7 @@ class _One:
 
     def __exit__(self, *_: object) -> None:
         self.place.objects.close()
-        if not self.promised.is_open:
+        if not self.promised.all():
             self.promised.end()
         self.step.close()
 
@@ -194,7 +196,7 @@ class _One:
         """Finishes what a landing of this worktree left to do after the target had moved; returns
         it if this worktree has nothing new since.
         """
-        if self.promised.is_open:
+        if self.promised.all():
             self.place.refresh()
         kept = self.promised.kept()
         if kept is None:
@@ -233,15 +235,17 @@ class _One:
             return False
         kept = self.promised.kept() is not None
         self._looked_at = tip
-        return kept or (self.rules.strategy != REBASE and self.joining.conflicts_with(tip))
+        if not kept and self.rules.strategy != REBASE:
+            self.in_conflict = self.joining.conflicts_with(tip)
+        return kept or bool(self.in_conflict)
 
-    def meet_conflict(self) -> NoReturn:
+    def meet_conflict(self, files: Sequence[str]) -> NoReturn:
         """Brings the target into the branch, in its worktree and without the turn. Raises
         `Unresolved`, or `NotLanded` if there is no conflict any more, or its droid went on there.
         """
         place = self.place
-        if not self.work.is_awaited():
-            raise place.went_on()
+        if not self.work.waits():
+            raise place.went_on(files)
         place.refuse_unfinished()
         place.look()
         place.refuse_hidden()  # A merge would overwrite them.

@@ -263,7 +263,7 @@ class Leading:
             refuse_unaccepted(trust, self._own.git_dir, blobs, accepts=accepts)
         except CheckGuarded as error:
             if error.details.get("is_new"):
-                self._work.check_waits(files)
+                self._work.check_waits(files, str(error.hint))
             raise
 
     def _stop_undoing(self, changed: dict[str, list[str]]) -> None:

@@ -39,7 +39,7 @@ from queenbee.git.trees.hidden import changed_of, hidden_in, way_to_show
 from queenbee.git.trees.in_the_way import in_the_way
 from queenbee.git.trees.own_branch import refuse_not_own
 from queenbee.git.trees.submodules import unseen
-from queenbee.git.upstream import Upstream
+from queenbee.git.upstream import Upstream, no_target
 from queenbee.git.worktrees.left_locks import Where
 from queenbee.store.git_files.main_worktree import refuse_lost
 from queenbee.store.git_files.worktrees import (
@@ -364,14 +364,15 @@ class Place:
     def other(self, what: str) -> NotLanded:
         return NotLanded(f"{what}; nothing was landed", hint="queen land")
 
-    def went_on(self) -> NotLanded:
+    def went_on(self, files: Sequence[str]) -> NotLanded:
         """Returns the refusal for a conflict that is not left to a droid who does something else
         by now.
         """
-        what = f"{named([self.target])} and {named([self.branch])} conflict"
+        what = f"{named([self.target])} and {named([self.branch])} conflict: {named(files, SHOWN)}"
         return NotLanded(
             f"{what}; nothing was landed, and your worktree was left as it is",
             hint="commit what you have there, then queen land, which leaves the conflict to you",
+            files=files,
         )
 
     def conflict(
@@ -436,23 +437,11 @@ def refuse_no_target(layout: Layout, here: GitTree, target: str) -> None:
     ref = str(target_ref(layout))
     asked = ("rev-parse", "--quiet", "--verify", no_dash(ref))
     is_there = ref_target(here.common_dir, ref) or line(*asked, cwd=here.tree)
-    if remote := remote_of(here.common_dir, target):
-        if not is_there:
-            raise InvalidInput(
-                f"{named([target])} was never fetched, on which work is to land",
-                hint=f"git fetch {shell_word(remote)}",
-            )
-        return
     if not is_there:
-        way = f"git branch {shell_word(target)}; or queen config set land.target BRANCH"
-        lead, _, name = target.rpartition("/")
-        if lead:  # Perhaps a remote has another name here.
-            way = f"git remote -v; then queen config set land.target REMOTE/{shell_word(name)}"
-        raise InvalidInput(
-            f"there is no branch {named([target])}, on which work is to land"
-            f"{lead and f', and no remote {named([lead])}'}",
-            hint=way,
-        )
+        what, way = no_target(here.common_dir, target)
+        raise InvalidInput(what, hint=way)
+    if remote_of(here.common_dir, target):
+        return
     real = real_ref(here.common_dir, ref)
     for each in worktrees(layout):
         # That of an agent is put right, if it is a symbolic reference.

@@ -63,8 +63,8 @@ class Request:
     """With what to commit all changes of the worktree first."""
     alone: bool = False
     """Whether it lands in a step of its own, and not with those who wait."""
-    accept_check: bool = False
-    """Whether a person accepts the change of the check that was shown."""
+    accept_check: str | None = None
+    """The key of the change of the check that a person accepts."""
     also: Sequence[str] = ()
     """Further issues of the actor that are done with it."""
 

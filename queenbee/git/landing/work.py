@@ -17,7 +17,7 @@ from queenbee.store.git_files.worktrees import worktrees
 from queenbee.store.whole_files import recall
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from queenbee.core.fold import Fields
     from queenbee.git.landing.arrivals import Arrival
@@ -249,12 +249,11 @@ class Work:
     """The issue that the work is for."""
     is_alone = False
     """Whether it has to land in a step of its own."""
-    accepts_check = False
-    """Whether a person accepts the change of the check that was shown."""
+    accepts_check: str | None = None
+    """The key of the change of the check that a person accepts."""
 
-    def is_awaited(self) -> bool:
-        """Returns whether whoever lands still waits for it, and does nothing else meanwhile."""
-        return True
+    waits: Callable[[], bool] = staticmethod(lambda: True)
+    """Returns whether whoever lands still waits for it, and does nothing else meanwhile."""
 
     def ready(self) -> None:
         """Called before the turn is waited for; refuses what must not land."""
@@ -275,7 +274,7 @@ class Work:
     def judged_by(self, check: str | None) -> None:
         """Called with the check that judges the commit; refuses one that nothing would check."""
 
-    def check_waits(self, files: Sequence[str]) -> None:
+    def check_waits(self, files: Sequence[str], way: str) -> None:
         """Called once for each change of the check that waits for a person."""
 
     def target_fails(self, error: TargetFails) -> None:

@@ -8,7 +8,7 @@ those that waited for it are ready.
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from queenbee.core.command_lines import no_dash
@@ -98,7 +98,7 @@ class _Followed:
         by_number: dict[int, list[str]] = {}
         for issue_id, review in reviews.items():
             by_number.setdefault(review.number, []).append(issue_id)
-        if any(each.merge_commit for each in answer.by_number.values()):
+        if any(x.merge_commit or x.merge_state == states.UNSURE for x in answer.by_number.values()):
             with suppress(QueenError):  # Then it is not seen yet.
                 self.upstream.fetch()
         known, numbers = self.note.states, [*map(str, by_number)]
@@ -134,7 +134,13 @@ class _Followed:
         commit = seen.merge_commit if seen is not None else ""
         asked = ("merge-base", "--is-ancestor", no_dash(commit), no_dash(self.upstream.ref))
         is_in = bool(commit) and user_git(*asked, cwd=self.upstream.tree)[0] == 0
+        if seen is not None and seen.merge_state == states.UNSURE and self._conflicts(seen.head):
+            seen = replace(seen, merge_state="DIRTY")
         return states.state_of(seen, review.head, is_in_target=is_in)
+
+    def _conflicts(self, head: str) -> bool:
+        how = ("merge-tree", "--write-tree", "--no-messages", no_dash(self.upstream.ref))
+        return user_git(*how, no_dash(head), cwd=self.upstream.tree)[0] == 1
 
     def _land(self, issues: Sequence[str], review: Review, seen: PullRequest) -> None:
         """Completes the issues of what was merged, and clears away what it needed no more."""

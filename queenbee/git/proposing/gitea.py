@@ -1,7 +1,7 @@
 """Pull requests at Gitea and Forgejo, by their REST: one question for each, and two or three for
 each that is open.
 
-It has no logs of checks, and says of a conflict no more than that nothing can be merged.
+It has no logs of checks.
 """
 
 from __future__ import annotations
@@ -19,19 +19,21 @@ from queenbee.core.reviews.pull_requests import (
     OPEN,
     PASSED,
     PENDING,
+    UNSURE,
     Check,
     PullRequest,
     Remark,
 )
 from queenbee.git.hosts import values
-from queenbee.git.hosts.client import Client, HostRefuses
+from queenbee.git.hosts.client import HostRefuses
 from queenbee.git.proposing.host import Answer
 from queenbee.git.proposing.reviewers import ask_review
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from queenbee.git.hosts.repository import Repository
+    from queenbee.git.hosts.client import Client
+
 
 _DRAFTS = ("WIP:", "[WIP]")
 """How the title of a draft begins."""
@@ -43,17 +45,17 @@ _MOST = 30
 class Gitea:
     """A repository at Gitea."""
 
-    repository: Repository
+    client: Client
     fork: str = ""
     """The fork that has the branches; empty if they are where the target is."""
 
     def look(self, numbers: Sequence[int], branches: Sequence[str] = ()) -> Answer:
         """See `Host`."""
-        here = values.number(self._ask(self._top), "id")
+        here = values.number(self.client.value(self._top), "id")
         found: dict[int, PullRequest] = {}
         for each in numbers:
             try:
-                found[each] = self._more(self._read(self._ask(self._pull(each))))
+                found[each] = self._more(self._read(self.client.value(self._pull(each))))
             except HostRefuses:  # There is none.
                 continue
         own: dict[str, list[PullRequest]] = {}
@@ -73,60 +75,46 @@ class Gitea:
         owner = self.fork.partition("/")[0]
         said = {"head": f"{owner}:{branch}" if owner else branch, "base": base, "body": body}
         said["title"] = f"{_DRAFTS[0]} {title}" if is_draft else title
-        return self._read(self._ask(f"{self._top}/pulls", method="POST", body=said))
+        return self._read(self.client.value(f"{self._top}/pulls", method="POST", body=said))
 
     def ask_review(self, number: int, reviewers: Sequence[str], labels: Sequence[str]) -> list[str]:
         """See `Host`."""
-        return ask_review(self._client, number, reviewers, labels)
+        return ask_review(self.client, number, reviewers, labels)
 
     def reply(self, seen: PullRequest, thread: str, text: str) -> None:
         """See `Host`. Whoever writes at the same line answers."""
         (at,) = (each for each in seen.threads if each.thread == thread)
         comment = {"path": at.path, "new_position": at.line, "body": text}
         said = {"event": "COMMENT", "commit_id": seen.head, "comments": [comment]}
-        self._ask(f"{self._pull(seen.number)}/reviews", method="POST", body=said)
+        self.client.value(f"{self._pull(seen.number)}/reviews", method="POST", body=said)
 
     def close(self, seen: PullRequest) -> None:
         """See `Host`."""
-        self._ask(self._pull(seen.number), method="PATCH", body={"state": "closed"})
+        self.client.value(self._pull(seen.number), method="PATCH", body={"state": "closed"})
 
     def merge(self, seen: PullRequest, method: str) -> None:
         """See `Host`."""
         said = {"Do": method, "head_commit_id": seen.head}
-        self._ask(f"{self._pull(seen.number)}/merge", method="POST", body=said)
+        self.client.value(f"{self._pull(seen.number)}/merge", method="POST", body=said)
 
     def log(self, check: Check) -> str:
         """See `Host`."""
         return ""
 
-    @cached_property
-    def _client(self) -> Client:
-        return Client(self.repository, again="queen land")
-
     @property
     def _top(self) -> str:
-        return f"repos/{quote(self.repository.slug)}"
+        return f"repos/{quote(self.client.repository.slug)}"
 
     def _pull(self, number: int) -> str:
         return f"{self._top}/pulls/{number:d}"
 
-    def _ask(self, path: str, **more: Any) -> Any:
-        return self._client.ask(path, **more).value
-
-    def _maybe(self, path: str) -> Any:
-        """Returns what it says; None if the token may not read it."""
-        try:
-            return self._ask(path)
-        except HostRefuses:
-            return None
-
     def _pulls(self, wanted: str) -> list[dict[str, Any]]:
-        return values.objects(self._ask(f"{self._top}/pulls?limit=50&{wanted}"))
+        return values.objects(self.client.value(f"{self._top}/pulls?limit=50&{wanted}"))
 
     def _read(self, said: object) -> PullRequest:
         """Returns what it says of one, but for what others say of that."""
         if not isinstance(said, dict) or type(said.get("number")) is not int:
-            raise self._client.unread()
+            raise self.client.unread()
         state = OPEN if said.get("state") == "open" else CLOSED_THERE
         if said.get("merged") is True:
             state = MERGED_THERE
@@ -140,21 +128,21 @@ class Gitea:
             url=values.text(said, "html_url"),
             branch=values.text(said, "head", "label"),  # `ref` is another one once it is gone.
             base=values.text(said, "base", "ref"),
-            fork="" if has_it == self.repository.slug.lower() else has_it,
+            fork="" if has_it == self.client.repository.slug.lower() else has_it,
             merge_commit=values.text(said, "merge_commit_sha"),
             is_draft=is_draft,
-            merge_state="CLEAN" if may_be_merged else "DRAFT" if is_draft else "DIRTY",
+            merge_state="CLEAN" if may_be_merged else "DRAFT" if is_draft else UNSURE,
         )
 
     def _more(self, seen: PullRequest) -> PullRequest:
         """Returns it with its checks, and with what others say of it."""
         if seen.state == CLOSED_THERE:
-            said = self._maybe(f"{self._top}/issues/{seen.number:d}/comments")
+            said = self.client.maybe(f"{self._top}/issues/{seen.number:d}/comments")
             return replace(seen, comments=self._remarks(values.objects(said)[-5:]))
         if seen.state != OPEN:
             return seen
-        rules = self._maybe(f"{self._top}/branches/{_word(seen.base)}")
-        said = values.objects(self._maybe(f"{self._pull(seen.number)}/reviews?limit=50"))
+        rules = self.client.maybe(f"{self._top}/branches/{_word(seen.base)}")
+        said = values.objects(self.client.maybe(f"{self._pull(seen.number)}/reviews?limit=50"))
         written = [each for each in said if each.get("dismissed") is not True]
         last = {
             values.text(each, "user", "login"): each
@@ -178,7 +166,7 @@ class Gitea:
 
     def _checks(self, seen: PullRequest, rules: object) -> list[Check] | None:
         """Returns the checks of what it proposes, also those that are required and not there."""
-        said = self._maybe(f"{self._top}/commits/{_word(seen.head)}/status")
+        said = self.client.maybe(f"{self._top}/commits/{_word(seen.head)}/status")
         if said is None:
             return None
         is_on = values.at(rules, "enable_status_check") is True
@@ -201,7 +189,7 @@ class Gitea:
         first: dict[tuple[str, int], dict[str, Any]] = {}
         for each in reviews:
             path = f"{self._pull(seen.number)}/reviews/{values.number(each, 'id')}/comments"
-            for comment in values.objects(self._maybe(path)):
+            for comment in values.objects(self.client.maybe(path)):
                 if comment.get("resolver") is None:
                     where = values.text(comment, "path"), values.number(comment, "position")
                     first.setdefault(where, comment)
@@ -227,7 +215,7 @@ class Gitea:
 
     @cached_property
     def _may_push(self) -> Any:
-        return self._maybe(f"{self._top}/assignees")
+        return self.client.maybe(f"{self._top}/assignees")
 
 
 def _word(text: str) -> str:

@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING, Any
 from queenbee.core.reviews.pull_requests import FAILED, PASSED, PENDING, Check, PullRequest, Remark
 from queenbee.core.text import quotation
 from queenbee.git.hosts import values
-from queenbee.git.hosts.client import GRAPHQL, Client, HostRefuses
+from queenbee.git.hosts.client import GRAPHQL, HostRefuses
 from queenbee.git.proposing.host import Answer
 from queenbee.git.proposing.reviewers import ask_review
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from queenbee.git.hosts.repository import Repository
+    from queenbee.git.hosts.client import Client
+
 
 _FIELDS = """
 number id state url isDraft headRefName headRefOid baseRefName mergeCommit { oid }
@@ -79,7 +80,7 @@ _ANSWERED = 200
 class GitHub:
     """A repository at GitHub, or at an Enterprise server."""
 
-    repository: Repository
+    client: Client
     fork: str = ""
     """The fork that has the branches, such as `ann/shop`; empty if they are where the target is."""
 
@@ -89,7 +90,7 @@ class GitHub:
         if found is None and any(map(_is_unknown, errors)):
             found, errors = self._query(_query(numbers, branches, {}), branches)
         if found is None:
-            raise HostRefuses(f"{self.repository}: {_words(errors)}", hint="gh auth status")
+            raise HostRefuses(f"{self.client.repository}: {_words(errors)}", hint="gh auth status")
         sees_checks = not any("statusCheckRollup" in map(str, _path(each)) for each in errors)
         by_number = {each: _read(found.get(f"n{each}"), sees_checks) for each in numbers}
         return Answer(
@@ -115,14 +116,14 @@ class GitHub:
         request = _read(made.get("pullRequest")) if isinstance(made, dict) else None
         if request is None:
             raise HostRefuses(
-                f"{self.repository} opens no pull request for {branch}: {_words(errors)}",
+                f"{self.client.repository} opens no pull request for {branch}: {_words(errors)}",
                 hint="queen land, once that is mended",
             )
         return request
 
     def ask_review(self, number: int, reviewers: Sequence[str], labels: Sequence[str]) -> list[str]:
         """See `Host`."""
-        return ask_review(self._client, number, reviewers, labels)
+        return ask_review(self.client, number, reviewers, labels)
 
     def reply(self, seen: PullRequest, thread: str, text: str) -> None:
         """See `Host`."""
@@ -143,25 +144,22 @@ class GitHub:
                 return
             words.append(_words(errors))
         raise HostRefuses(
-            f"{self.repository} does not merge #{seen.number}: {'; '.join(words)}", hint=seen.url
+            f"{self.client.repository} does not merge #{seen.number}: {'; '.join(words)}",
+            hint=seen.url,
         )
 
     def log(self, check: Check) -> str:
         """See `Host`."""
         if not check.job:
             return ""
-        path = f"repos/{self.repository.slug}/actions/jobs/{check.job:d}/logs"
-        return self._client.text(path, _LOG_BYTES)
-
-    @property
-    def _client(self) -> Client:
-        return Client(self.repository, again="queen land")
+        path = f"repos/{self.client.repository.slug}/actions/jobs/{check.job:d}/logs"
+        return self.client.text(path, _LOG_BYTES)
 
     def _query(
         self, query: str, branches: Sequence[str]
     ) -> tuple[dict[str, Any] | None, list[Any]]:
         """Returns what the host says of the repository, and its errors."""
-        owner, name = self.repository.slug.split("/")
+        owner, name = self.client.repository.slug.split("/")
         variables = {"owner": owner, "name": name}
         variables |= {f"b{at}": branch for at, branch in enumerate(branches)}
         data, errors = self._ask({"query": query, "variables": variables})
@@ -172,7 +170,7 @@ class GitHub:
         """Makes a change of a pull request. Raises `HostRefuses` if the host does not."""
         data, errors = self._change(query, given)
         if not any(isinstance(each, dict) for each in data.values()):
-            words = f"{self.repository} does not {verb} #{seen.number}: {_words(errors)}"
+            words = f"{self.client.repository} does not {verb} #{seen.number}: {_words(errors)}"
             raise HostRefuses(words, hint=seen.url)
 
     def _change(self, query: str, given: Mapping[str, object]) -> tuple[dict[str, Any], list[Any]]:
@@ -180,9 +178,9 @@ class GitHub:
 
     def _ask(self, request: Mapping[str, object]) -> tuple[dict[str, Any], list[Any]]:
         """Returns the data and the errors of an answer, of which both may be there."""
-        reply = self._client.ask(GRAPHQL, body=request)
+        reply = self.client.ask(GRAPHQL, body=request)
         if reply.status != _ANSWERED or not isinstance(reply.value, dict):
-            raise self._client.unread()
+            raise self.client.unread()
         data, errors = reply.value.get("data"), reply.value.get("errors")
         return (
             data if isinstance(data, dict) else {},

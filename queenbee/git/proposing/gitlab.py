@@ -7,7 +7,6 @@ A thread that is not resolved is a request for a change: reviewers there leave n
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -25,13 +24,14 @@ from queenbee.core.reviews.pull_requests import (
 from queenbee.core.text import mentioned
 from queenbee.errors import QueenError
 from queenbee.git.hosts import values
-from queenbee.git.hosts.client import Client, HostRefuses
+from queenbee.git.hosts.client import HostRefuses
 from queenbee.git.proposing.host import Answer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from queenbee.git.hosts.repository import Repository
+    from queenbee.git.hosts.client import Client
+
 
 _STATES = {"opened": OPEN, "locked": OPEN, "merged": MERGED_THERE, "closed": CLOSED_THERE}
 _MERGE_STATES = {
@@ -49,17 +49,17 @@ _MOST_NUMBERS = 50
 _LOG_BYTES = 40_000
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class GitLab:
     """A project at GitLab."""
 
-    repository: Repository
+    client: Client
     fork: str = ""
     """The fork that has the branches; empty if they are where the target is."""
 
     def look(self, numbers: Sequence[int], branches: Sequence[str] = ()) -> Answer:
         """See `Host`."""
-        project = values.number(self._ask(_path(self.repository.slug)), "id")
+        project = values.number(self.client.value(_path(self.client.repository.slug)), "id")
         found: dict[int, PullRequest] = {}
         for begin in range(0, len(numbers), _MOST_NUMBERS):
             some = numbers[begin : begin + _MOST_NUMBERS]
@@ -80,15 +80,15 @@ class GitLab:
         said: dict[str, object] = {"source_branch": branch, "target_branch": base}
         said |= {"title": f"{'Draft: ' if is_draft else ''}{title}", "description": body}
         said |= {"target_project_id": int(known.repository_id)} if self.fork else {}
-        path = f"{_path(self.fork or self.repository.slug)}/merge_requests"
-        return self._read(self._ask(path, method="POST", body=said))
+        path = f"{_path(self.fork or self.client.repository.slug)}/merge_requests"
+        return self._read(self.client.value(path, method="POST", body=said))
 
     def ask_review(self, number: int, reviewers: Sequence[str], labels: Sequence[str]) -> list[str]:
         """See `Host`."""
         wrong, ids = [], []
         for each in reviewers:
             try:
-                known = values.objects(self._ask(f"users?username={_word(each)}"))
+                known = values.objects(self.client.value(f"users?username={_word(each)}"))
                 ids.append(known[0]["id"])
             except (QueenError, LookupError):
                 wrong.append(f"#{number} goes without {mentioned(each)}: nobody is called that")
@@ -96,7 +96,7 @@ class GitLab:
         asked += [{"add_labels": each} for each in labels]
         for body in asked:
             try:
-                self._ask(self._request(number), method="PUT", body=body)
+                self.client.value(self._request(number), method="PUT", body=body)
             except QueenError as error:
                 wrong.append(f"#{number} goes without {next(iter(body))}: {error.message}")
         return wrong
@@ -104,55 +104,41 @@ class GitLab:
     def reply(self, seen: PullRequest, thread: str, text: str) -> None:
         """See `Host`."""
         path = f"{self._request(seen.number)}/discussions/{_word(thread)}/notes"
-        self._ask(path, method="POST", body={"body": text})
+        self.client.value(path, method="POST", body={"body": text})
 
     def close(self, seen: PullRequest) -> None:
         """See `Host`."""
-        self._ask(self._request(seen.number), method="PUT", body={"state_event": "close"})
+        self.client.value(self._request(seen.number), method="PUT", body={"state_event": "close"})
 
     def merge(self, seen: PullRequest, method: str) -> None:
         """See `Host`. Whether it is rebased or merged, the project says."""
         body = {"sha": seen.head, "squash": method == "squash"}
         try:
-            self._ask(f"{self._request(seen.number)}/merge", method="PUT", body=body)
+            self.client.value(f"{self._request(seen.number)}/merge", method="PUT", body=body)
         except HostRefuses as error:
             train = f"{self._top}/merge_trains/merge_requests/{seen.number:d}"
             try:
-                self._ask(train, method="POST", body=body)
+                self.client.value(train, method="POST", body=body)
             except HostRefuses as also:
                 what = f"#{seen.number} is not merged: {error.message}; {also.message}"
                 raise HostRefuses(what, hint=seen.url) from None
 
     def log(self, check: Check) -> str:
         """See `Host`."""
-        projects = [each for each in (self.repository.slug, self.fork) if each and check.job]
+        projects = [each for each in (self.client.repository.slug, self.fork) if each and check.job]
         paths = (f"{_path(each)}/jobs/{check.job:d}/trace" for each in projects)
-        return next(filter(None, (self._client.text(each, _LOG_BYTES) for each in paths)), "")
-
-    @cached_property
-    def _client(self) -> Client:
-        return Client(self.repository, again="queen land")
+        return next(filter(None, (self.client.text(each, _LOG_BYTES) for each in paths)), "")
 
     @property
     def _top(self) -> str:
-        return _path(self.repository.slug)
+        return _path(self.client.repository.slug)
 
     def _request(self, number: int) -> str:
         return f"{self._top}/merge_requests/{number:d}"
 
-    def _ask(self, path: str, **more: Any) -> Any:
-        return self._client.ask(path, **more).value
-
-    def _maybe(self, path: str) -> list[dict[str, Any]] | None:
-        """Returns the objects of a list; None if the token may not read it."""
-        try:
-            return values.objects(self._ask(path))
-        except HostRefuses:
-            return None
-
     def _list(self, wanted: str, state: str = "all") -> list[dict[str, Any]]:
         asked = f"scope=all&state={state}&per_page=100&with_merge_status_recheck=true"
-        return values.objects(self._ask(f"{self._top}/merge_requests?{asked}&{wanted}"))
+        return values.objects(self.client.value(f"{self._top}/merge_requests?{asked}&{wanted}"))
 
     def _own(self, branch: str) -> list[PullRequest]:
         found = map(self._read, self._list(f"source_branch={_word(branch)}"))
@@ -162,7 +148,7 @@ class GitLab:
     def _read(self, said: object) -> PullRequest:
         """Returns what it says of one, but for what others say of that."""
         if not isinstance(said, dict) or type(said.get("iid")) is not int:
-            raise self._client.unread()
+            raise self.client.unread()
         commits = (values.text(said, f"{each}_sha") for each in ("merge_commit", "squash_commit"))
         head, state = values.text(said, "sha"), _STATES.get(values.text(said, "state"), "")
         detail = values.text(said, "detailed_merge_status") or values.text(said, "merge_status")
@@ -190,20 +176,21 @@ class GitLab:
         name = ""
         if type(source) is int:
             try:
-                name = values.text(self._ask(f"projects/{source}"), "path_with_namespace")
+                name = values.text(self.client.value(f"projects/{source}"), "path_with_namespace")
             except HostRefuses:  # It is gone, or private.
                 name = ""
         return name.lower() or "?"
 
     def _more(self, seen: PullRequest, said: Mapping[str, Any]) -> PullRequest:
         """Returns it with its checks, and with what others say of it."""
+        here = self._request(seen.number)
         if seen.state == CLOSED_THERE:
-            notes = self._maybe(f"{self._request(seen.number)}/notes?per_page=10") or []
+            notes = values.objects(self.client.maybe(f"{here}/notes?per_page=10"))
             own = [each for each in reversed(notes) if each.get("system") is not True]
             return replace(seen, comments=self._remarks(own))
         if seen.state != OPEN:
             return seen
-        discussions = self._maybe(f"{self._request(seen.number)}/discussions?per_page=100") or []
+        discussions = values.objects(self.client.maybe(f"{here}/discussions?per_page=100"))
         first = [(each, note) for each in discussions for note in values.objects(each, "notes")[:1]]
         open_ = [(a, b) for a, b in first if b.get("resolvable") is True and not b.get("resolved")]
         alone = [b for a, b in first if a.get("individual_note") and not b.get("system")]
@@ -231,7 +218,7 @@ class GitLab:
             return []
         ids = {values.number(each, "author", "id") for each in notes}
         asked = "&".join(f"user_ids%5B%5D={each:d}" for each in sorted(ids))
-        members = self._maybe(f"{self._top}/members/all?per_page=100&{asked}") or []
+        members = values.objects(self.client.maybe(f"{self._top}/members/all?per_page=100&{asked}"))
         may = {x.get("id") for x in members if values.number(x, "access_level") >= _DEVELOPER}
         return [
             Remark(
@@ -246,18 +233,19 @@ class GitLab:
 
     def _checks(self, seen: PullRequest) -> list[Check] | None:
         """Returns the jobs of the last pipeline that ran for what it proposes, or for its merge."""
-        pipelines = self._maybe(f"{self._request(seen.number)}/pipelines?per_page=20")
+        pipelines = self.client.maybe(f"{self._request(seen.number)}/pipelines?per_page=20")
         if pipelines is None:
             return None
         refs = [f"refs/merge-requests/{seen.number:d}/{what}" for what in ("merge", "train")]
-        fits = [x for x in pipelines if x.get("sha") == seen.head or x.get("ref") in refs]
+        known = values.objects(pipelines)
+        fits = [x for x in known if x.get("sha") == seen.head or x.get("ref") in refs]
         if not fits:
             return []
         state = _check_state(values.text(fits[0], "status"))
         if state == PASSED:
             return []
-        where = values.number(fits[0], "project_id"), values.number(fits[0], "id")
-        jobs = self._maybe("projects/{}/pipelines/{}/jobs?per_page=100".format(*where)) or []
+        project, one = (values.number(fits[0], name) for name in ("project_id", "id"))
+        path = f"projects/{project:d}/pipelines/{one:d}/jobs?per_page=100"
         found = [
             Check(
                 values.text(each, "name"),
@@ -266,7 +254,7 @@ class GitLab:
                 job=values.number(each, "id"),
                 url=values.text(each, "web_url"),
             )
-            for each in jobs
+            for each in values.objects(self.client.maybe(path))
         ]
         if not any(each.is_required and each.state == state for each in found):
             found.append(Check("pipeline", state, url=values.text(fits[0], "web_url")))

@@ -15,6 +15,7 @@ from queenbee.core.reviews.pull_requests import OPEN
 from queenbee.core.reviews.review import proposed_branch
 from queenbee.core.text import mentioned, named, one_line, shell_word, suggested
 from queenbee.errors import Conflict, InvalidInput, Unreachable
+from queenbee.git.hosts.client import Client
 from queenbee.git.hosts.repository import GITEA, GITLAB, Repository
 from queenbee.git.proposing.pushed import Pushed
 from queenbee.git.run import line, network, user_git
@@ -69,17 +70,18 @@ def host_of(layout: Layout) -> Host:
     repository = Repository.of_remote(upstream.tree, upstream.remote)
     remote = upstream.proposed_on("").remote
     fork = repository.fork(upstream.tree, remote) if remote != upstream.remote else ""
+    client = Client(repository, again="queen land")
     if repository.kind == GITLAB:
         from queenbee.git.proposing.gitlab import GitLab  # noqa: PLC0415 - start-up
 
-        return GitLab(repository, fork)
+        return GitLab(client, fork)
     if repository.kind == GITEA:
         from queenbee.git.proposing.gitea import Gitea  # noqa: PLC0415 - start-up
 
-        return Gitea(repository, fork)
+        return Gitea(client, fork)
     from queenbee.git.proposing.github import GitHub  # noqa: PLC0415 - start-up
 
-    return GitHub(repository, fork)
+    return GitHub(client, fork)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,6 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
-from pathspec import GitIgnoreSpec
-
 from queenbee.core.text import mentioned
 from queenbee.errors import ExternalFailure, QueenError
 from queenbee.git.run import git, names_in
@@ -28,6 +26,8 @@ from queenbee.store.git_files.ignore_files import has_many_stars
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from typing import IO
+
+    from pathspec import GitIgnoreSpec
 
 INCLUDE = ".worktreeinclude"
 """The file of Claude Code, Codex and others, with patterns as in `.gitignore`."""
@@ -243,6 +243,8 @@ def _safe(patterns: Sequence[str]) -> list[str]:
 
 
 def _spec(patterns: Iterable[str]) -> GitIgnoreSpec:
+    from pathspec import GitIgnoreSpec  # noqa: PLC0415 - start-up
+
     valid = []
     for each in patterns:
         with suppress(ValueError):  # Git takes no notice of a line that is no pattern.

@@ -63,6 +63,9 @@ _ACTIVE = ("VIRTUAL_ENV", "CONDA_PREFIX", "PYTHONHOME", "POETRY_ACTIVE", "INIT_C
 """What says that something of another worktree is in use: `poetry install` would install there."""
 _LOCK_FILE_BYTES = 1 << 26
 _COPIED, _MOST_COPIED_BYTES = "queenbee-copied", 1 << 24
+_UNREADABLE = "unreadable"
+_LEAST_BYTES = 16
+"""What is shorter is equal by chance."""
 _LOGS = "setup"
 _MOST_LOGS, _LOGS_KEPT_S = 64, 30 * 86400.0
 _LAST_LINES, _LINE_CHARS = 10, 200
@@ -212,12 +215,12 @@ def may_have_copies(layout: Layout, tree: str) -> bool:
 
 
 def copied(layout: Layout, tree: str, paths: Sequence[str]) -> list[str]:
-    """Returns those of new files of a worktree that were copied into it, or would be by now. Raises
-    `NotFound` outside of git, and `ExternalFailure`.
+    """Returns those of new files of a worktree that were copied into it, or would be by now, also
+    under other names. Raises `NotFound` outside of git, and `ExternalFailure`.
     """
     place = _Place(layout, tree)
-    known = place.copies().intersection(paths)
-    if place.main is not None:
+    known = place.copies().intersection(paths) | place.renamed(paths)
+    if place.main is not None and place.patterns:
         known.update(copies(place.main, place.patterns, paths))
     return sorted(known)
 
@@ -267,6 +270,19 @@ class _Place:
         paths = (os.path.join(self._copied, each) for each in safe_open.names_in(self._copied))
         said = (recall(path, _MOST_COPIED_BYTES) for path in paths)
         return {str(path) for each in said if isinstance(each, list) for path in each}
+
+    def renamed(self, paths: Sequence[str]) -> set[str]:
+        """Returns those of new files that have the content of one that was copied."""
+        tree, tops = self.here.tree, (self.here.tree, self.main or self.here.tree)
+        sizes = {path: size for path in paths if (size := _size_of(tree, path)) >= _LEAST_BYTES}
+        theirs = {
+            _hash_of(top, each)
+            for each in (self.copies() if sizes else ())
+            for top in tops
+            if _size_of(top, each) in sizes.values()
+        }
+        theirs -= {"", _UNREADABLE}
+        return {path for path in sizes if theirs and _hash_of(tree, path) in theirs}
 
     def _remember_copies(self, files: Sequence[str]) -> None:
         path = os.path.join(self._copied, os.path.basename(self.here.git_dir))
@@ -420,6 +436,13 @@ def _hooks_pattern(common_dir: str) -> list[str]:
     return [f"/{plain}/"]
 
 
+def _size_of(tree: str, name: str) -> int:
+    try:
+        return os.lstat(os.path.join(tree, name)).st_size
+    except OSError:
+        return 0
+
+
 def _hash_of(tree: str, name: str) -> str:
     """Returns the hash of a file; "" if there is none, and a word for what is no file."""
     path = os.path.normpath(os.path.join(tree, name))
@@ -430,7 +453,7 @@ def _hash_of(tree: str, name: str) -> str:
     except FileNotFoundError:
         return ""
     except (OSError, QueenError):
-        return "unreadable"
+        return _UNREADABLE
 
 
 def _hash(data: bytes) -> str:

@@ -37,6 +37,7 @@ from queenbee.git.ownership import (
 )
 from queenbee.git.run import as_the_user, line
 from queenbee.git.trees.own_branch import refuse_symbolic
+from queenbee.git.upstream import no_target
 from queenbee.git.worktrees.branch_names import agent_branch
 from queenbee.store import safe_open
 from queenbee.store.droids.agent_callers import calling_agent
@@ -230,10 +231,8 @@ class _Making:
             )
         target, head = self._layout.settings.land_target, ("rev-parse", "--verify", "HEAD")
         if found is None and target and line(*head, cwd=self._top, repository={}) is not None:
-            raise NotFound(
-                f"there is no branch {target}, on which work is to land",
-                hint="queen doctor",
-            )
+            what, way = no_target(str(self._layout.common_dir), target)
+            raise NotFound(what, hint=way)
         if found is None:
             raise Conflict(
                 "there is no commit to begin with",

@@ -84,9 +84,11 @@ class LandingRecord:
         self._write({**said, "pid": os.getpid()})
         return out, err
 
-    def end(self, status: int, *, landed: str | None, is_told: bool) -> None:
-        """Says how it ended, with which commit it landed, and whether somebody saw that."""
-        self._write({**self.read(), "status": status, "landed": landed, "told": is_told})
+    def end(self, status: int, *, is_told: bool, **commits: str | None) -> None:
+        """Says how it ended, with which commit it `landed`, which one its worktree `followed`, and
+        whether somebody saw that.
+        """
+        self._write({**self.read(), "status": status, "told": is_told, **commits})
 
     def take_back(self) -> str | None:
         """Has its process take it back, as Ctrl-C does, and waits until that has ended; returns the
@@ -111,7 +113,7 @@ class LandingRecord:
         if self.is_under_way:
             return said.get("head") == head
         is_untold = said.get("told") is False and said.get("droid") == droid
-        return is_untold and head in (said.get("head"), said.get("landed"))
+        return is_untold and head in map(said.get, ("head", "landed", "followed"))
 
     def has_news(self, droid: str) -> bool:
         """Returns whether it has ended, also by a kill, and nobody was there to see that."""

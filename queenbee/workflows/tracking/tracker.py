@@ -109,11 +109,7 @@ class Tracker:
         if "title" in wanted:
             wanted["title"] = _checked_title(str(wanted["title"]))
         _check_priority(wanted.get("priority", 0))
-        if wanted.get("status", "open") not in _STATUSES:
-            raise InvalidInput(
-                f"{wanted['status']!r} is not a status to set",
-                hint=f"one of: {', '.join(_STATUSES)}; or queen issue close, reopen",
-            )
+        _check_status(wanted.get("status", "open"), self.owner)
         self._hive.look({**wanted, "labels": add_labels})
         if "defer_until" in wanted:
             wanted["defer_until"] = _checked_time(str(wanted["defer_until"]))
@@ -374,6 +370,15 @@ def _checked_title(title: str) -> str:
 def _checked_time(text: str) -> str:
     """Returns a time as rows hold it; a date is its first moment. Raises `InvalidInput`."""
     return format_ms(parse_ms(f"{text}T00:00:00Z" if len(text) == len("2026-01-31") else text))
+
+
+def _check_status(status: object, owner: Owner | None) -> None:
+    """Raises `InvalidInput`; which others there are, the program that owns the issues knows."""
+    if status not in _STATUSES and (owner is None or status in DONE):
+        raise InvalidInput(
+            f"{status!r} is not a status to set",
+            hint=f"one of: {', '.join(_STATUSES)}; or queen issue close, reopen",
+        )
 
 
 def _check_priority(priority: object) -> None:

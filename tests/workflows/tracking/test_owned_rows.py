@@ -158,7 +158,9 @@ class TestOwnStatuses:
         ]
 
     def test_any_other_one_is_on_hold(self, quick: QuickQueen, bd: Path) -> None:
-        change(bd, "app-1", status="qa")
+        assert quick("issue", "edit", "app-1", "--status", "qa", as_="ui").code == 0
+        assert fake_beads.rows(bd)["app-1"]["status"] == "qa"
+        assert quick("issue", "edit", "app-1", "--status", "closed", as_="ui").code == 2
         assert quick("issue", "ready", "--json").json == []
         assert "its status is qa" in quick("issues").out
 

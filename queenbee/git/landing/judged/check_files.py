@@ -13,7 +13,7 @@ import posixpath
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from queenbee.core.text import named
+from queenbee.core.text import named, suggested
 from queenbee.git.landing.judged.client_files import EVERY
 from queenbee.git.landing.judged.command_reads import read_by, with_links
 from queenbee.git.landing.refusals import SHOWN, NotLanded
@@ -46,8 +46,8 @@ _ATTRIBUTES = ".gitattributes"
 """Says which filter gives a check other bytes than the commit has, and how conflicts are hidden."""
 _GLOB = frozenset("*?[")
 SHOWN_CHECK = "queenbee-land-check"
-"""The file, in the git directory of a worktree, that says which change of the check was shown."""
-
+"""The file, in the git directory of a worktree, that says which change of the check was told."""
+_KEY_CHARS = 16
 
 ACCEPTED = "accepted check"
 """The kind under which it is remembered that a person has accepted such a change."""
@@ -89,27 +89,29 @@ def _is_like(path: str, pattern: PurePosixPath) -> bool:
 
 
 def refuse_unaccepted(
-    trust: Trust, git_dir: str, blobs: Mapping[str, str], *, accepts: bool
+    trust: Trust, git_dir: str, blobs: Mapping[str, str], *, accepts: str | None
 ) -> None:
     """Refuses a change of the check that no person has accepted: these files with these blobs.
 
-    Only what was shown before is accepted; that is kept where no agent's sandbox writes. Raises
-    `CheckGuarded`; its `is_new` says whether this change is shown for the first time.
+    A person accepts what they were shown, by its key: nothing in the worktree says what that was.
+    Raises `CheckGuarded`; its `is_new` says whether this change is told for the first time.
     """
     path, files = os.path.join(git_dir, SHOWN_CHECK), dict(blobs)
     change = Proposal(ACCEPTED, json.dumps(files, sort_keys=True), origin="queen land")
-    is_new = recall(path) != files
-    if not is_new and accepts:
+    key = change.key[:_KEY_CHARS]
+    if accepts == key:
         trust.note([change])
         return
     if any(each["key"] == change.key for each in trust.seen()):
         return
+    is_new = recall(path) != files
     keep(path, files)
     listed = [*files]
     raise CheckGuarded(
         f"this branch changes the check: {named(listed, SHOWN)}; nothing was landed, it waits for "
         "a person",
-        hint="a person looks at it and types here: queen land --accept-check",
+        hint=f"a person looks at it and types: {suggested('cd', trust.layout.tree)} && "
+        f"queen land --accept-check {key}",
         files=listed,
         is_new=is_new,
     )

@@ -73,6 +73,16 @@ def run_check(
     return Verdict(said or f"status {ran.exit_code}", "", seconds)
 
 
+def check_in(
+    checkout: Checkout, check: Check, on_tick: Callable[[float, str], None] | None = None
+) -> Verdict:
+    """Runs a check of the commit that a checkout has. Raises `SetupFailed`."""
+    ready, interrupts = check.with_variables(checkout.ready()), checkout.commands.interrupts
+    ran = run_check(ready, checkout.tree, interrupts, on_tick, note=checkout.check_note)
+    checkout.commands.stop_if_asked()
+    return ran
+
+
 def side_by_side(check: Check, checkout: Checkout, commits: Sequence[str]) -> list[Verdict]:
     """Checks commits in as many checkouts, this one and further ones."""
     from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - start-up

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _REMEMBERED = 36
 """So many branches tell how often a check fails."""
-_FAILED_BEFORE, _SEEN_BEFORE = 0.4, 12
+_FAILED_BEFORE, _SEEN_BEFORE = 0.4, 24
 """What is assumed before anything was seen."""
 _GROUP = 0.6
 _CHECK_S = 20.0

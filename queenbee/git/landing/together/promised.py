@@ -27,29 +27,24 @@ _MOST_FILES = 100
 """So many of the changed files are named to those who work on them, if that follows a kill."""
 
 
-class Promised:
+class Promised(Promises):
     """The promises to one worktree, and those that it gives as the leader of others."""
 
     def __init__(self, place: Place, folder: str) -> None:
+        super().__init__(folder, place.tree)
         self._place = place
         self._folder = folder
-        self._own = Promises(folder, place.tree)
         self._asked = os.path.join(place.git_dir, ASKED)
 
     def ask(self, head: str, offer: Mapping[str, object] | None) -> None:
         """Notes which commit of this worktree is to land, and what others need to land it."""
         keep(self._asked, offer or {"head": head})
 
-    @property
-    def is_open(self) -> bool:
-        """Whether there is a promise, kept or not."""
-        return bool(self._own.all())
-
     def kept(self) -> Fields | None:
         """Returns the promise that was kept, if there is one, of what was asked here."""
         said = recall(self._asked)
         head = said.get("head") if isinstance(said, dict) else None
-        for each in (each for each in self._own.all() if head and each.get("head") == head):
+        for each in (each for each in self.all() if head and each.get("head") == head):
             commit, before = (str(each.get(name) or "") for name in ("commit", "before"))
             if landed := self._place.landed_as(commit, before):
                 return {**each, "commit": landed, "is_amended": landed != commit}
@@ -57,7 +52,7 @@ class Promised:
 
     def kept_at_last(self) -> Fields | None:
         """Returns it too if somebody is about to keep it, though this worktree left the line."""
-        for each in self._own.all():
+        for each in self.all():
             while not (kept := self.kept()):
                 if not waiting_line.is_live(self._folder, str(each.get("leader"))):
                     break
@@ -68,7 +63,7 @@ class Promised:
 
     def end(self) -> None:
         """Removes them: what follows from the one that was kept has been done."""
-        self._own.end()
+        super().end()
         with suppress(OSError, QueenError):
             safe_open.unlink(self._asked)
 
@@ -94,5 +89,5 @@ class Promised:
         changed = own["changed"]
         assert isinstance(changed, list)
         mine = {**said, **own, "changed": changed[:_MOST_FILES], "landed_with": droids[1:]}
-        self._own.add(**mine)
+        self.add(**mine)
         return mine

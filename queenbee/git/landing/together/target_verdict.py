@@ -12,11 +12,9 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from queenbee.core.text import last_said, one_line, quotation
-from queenbee.errors import ExternalFailure
-from queenbee.git.contents.hive_files import is_record
-from queenbee.git.landing.commands import differing, is_commit
+from queenbee.git.landing.commands import are_alike, is_commit
 from queenbee.git.landing.refusals import TargetFails
-from queenbee.git.landing.together.checked import run_check
+from queenbee.git.landing.together.checked import check_in
 from queenbee.git.worktrees.preparing import setup_key
 from queenbee.services.waiting import landing_steps
 from queenbee.store.whole_files import keep, recall
@@ -100,13 +98,7 @@ def known_verdict(folder: str, place: Place, tip: str, check: Check) -> TargetVe
         return None
     if (kept.check, kept.setup) != (check.command, setup_key(place.layout)):
         return None
-    if kept.commit == tip:
-        return kept
-    try:
-        others = differing(place.tree, kept.commit, tip)
-    except ExternalFailure:  # Git has removed it.
-        return None
-    return replace(kept, commit=tip) if all(map(is_record, others)) else None
+    return replace(kept, commit=tip) if are_alike(place.tree, kept.commit, tip) else None
 
 
 def keep_verdict(folder: str, verdict: TargetVerdict) -> None:
@@ -172,19 +164,11 @@ class TargetJudge:
         """Checks a commit of the target, and keeps what that says. Raises `SetupFailed`."""
         at = time.time()
         self._checkout.go_to(tip)
-        ran = self._ran(check)
+        ran = check_in(self._checkout, check)
         if ran.failed is not None and self._checkout.empty():
-            ran = self._ran(check)
+            ran = check_in(self._checkout, check)
             self.was_emptied = ran.failed is None
         return self.keep(tip, check.command, ran, at)
-
-    def _ran(self, check: Check) -> Verdict:
-        checkout = self._checkout
-        ready = check.with_variables(checkout.ready())
-        interrupts = checkout.commands.interrupts
-        ran = run_check(ready, checkout.tree, interrupts, note=checkout.check_note)
-        checkout.commands.stop_if_asked()
-        return ran
 
     def keep(self, tip: str, check: str, ran: Verdict, at: float) -> TargetVerdict:
         """Keeps what a check said of a commit that is the target, or has just become it."""

@@ -6,13 +6,11 @@ from typing import TYPE_CHECKING
 
 from queenbee.core.text import named, quotation
 from queenbee.core.timestamps import format_duration
-from queenbee.errors import ExternalFailure
-from queenbee.git.contents.hive_files import is_record
-from queenbee.git.landing.commands import added, differing
+from queenbee.git.landing.commands import added, are_alike
 from queenbee.git.landing.refusals import SHOWN
 from queenbee.git.landing.standing_back import StandingBack
 from queenbee.git.landing.together.batch import Batch
-from queenbee.git.landing.together.checked import check_of, run_check, side_by_side
+from queenbee.git.landing.together.checked import check_in, check_of, side_by_side
 from queenbee.git.landing.together.pace import Pace
 from queenbee.git.landing.work import offers
 from queenbee.git.worktrees.preparing import copied, setup_key
@@ -50,7 +48,6 @@ class Trial:
         tell: Callable[[str], None],
     ) -> None:
         self._place = place
-        self._commands = place.commands
         self._work = work
         self._tell = tell
         self.judge_by(rules, None)
@@ -204,10 +201,7 @@ class Trial:
                 return said
             self._tell(f"check: {command}")
             on_tick = look if most > 1 else None
-            check = self._check.with_variables(self._place.ready())
-            where = (self._place.tree, self._commands.interrupts)
-            ran = run_check(check, *where, on_tick, note=self._place.check_note)
-            self._commands.stop_if_asked()
+            ran = check_in(self._place, self._check, on_tick)
             if ran.failed is not None:
                 self._has_check_failed = True
                 lacks = self._place.what_it_lacks()
@@ -222,10 +216,7 @@ class Trial:
 
     def _is_at(self, commit: str) -> bool:
         """Returns whether this worktree has the files of a commit, but for records."""
-        try:
-            return all(map(is_record, differing(self._place.tree, commit, "HEAD")))
-        except ExternalFailure:  # Git has removed it.
-            return False
+        return are_alike(self._place.tree, commit, "HEAD")
 
     def _need_not_run(self, check: Check, pace: Pace) -> bool:
         """Returns whether the check has passed on just these files, elsewhere now, or before where
@@ -273,7 +264,7 @@ class Trial:
         if jobs > 1 and self._check is not None and count > 2:
             sizes = sorted({max(1, n * count // (jobs + 1)) for n in range(1, jobs + 1)})
             ran = side_by_side(self._check, self._place, [rows[size - 1] for size in sizes])
-            self._commands.stop_if_asked()
+            self._place.commands.stop_if_asked()
             for size, verdict in zip(sizes, ran, strict=True):
                 if verdict.failed is not None:
                     if size < failing:
