@@ -101,7 +101,7 @@ clients: $(STAMP)  ## run coding agents from npm against a scripted model: CLIEN
 	$(BIN)/python -m bench.clients $(if $(CLIENTS),--only $(CLIENTS)) $(if $(NEWEST),--newest)
 
 host: $(STAMP)  ## land by pull request with the real gh, against a scripted host: GH=/path/to/gh
-	command -v $(or $(GH),gh)
+	test -x "$$(command -v $(or $(GH),gh))"
 	QUEEN_TEST_GH="$$(command -v $(or $(GH),gh))" $(BIN)/python -m pytest --everything $(PYTEST_ARGS) \
 	    tests/git/test_proposing*.py tests/git/test_feedback.py tests/git/test_review.py \
 	    tests/git/test_hosted_issues.py tests/starting/test_proposing_*.py
