@@ -136,8 +136,10 @@ fuzz: $(STAMP)  ## a million hostile lines, and a hundred thousand documents
 collisions: $(STAMP)  ## compare the verdict on 300 pairs of worktrees with what git merge does: PAIRS=300
 	COLLISION_PAIRS=$(or $(PAIRS),300) $(BIN)/python -m pytest -q -n auto tests/git/test_collisions_truth.py
 
-repositories: $(STAMP)  ## land in repositories with the newest husky, lefthook and pre-commit: needs node and the network
+repositories: $(STAMP)  ## land in repositories with hook managers, Git LFS, gpg and bubblewrap: needs node and the network
 	$(BIN)/python -m bench.hook_managers
+	@echo
+	$(BIN)/python -m bench.repository_programs
 
 replay: $(STAMP)  ## how often the join rules are right on conflicted merges: CLONES='DIR...', git repositories
 	$(BIN)/python -m bench.replay $(CLONES) $(if $(SHOW),--show '$(SHOW)')

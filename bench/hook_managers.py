@@ -15,8 +15,10 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from textwrap import dedent
 
 from bench.demo import QUEEN, own_environment
+from queenbee.git.hooks import HOOKS, PRE_COMMIT, SNIPPETS
 
 UGLY = {"js": "const  a = {b:1}\n", "py": "a = {'b':1}\n"}
 FINE = {"js": "const a = { b: 1 };\n", "py": 'a = {"b": 1}\n'}
@@ -30,6 +32,7 @@ _NPM = ("--no-audit", "--no-fund", "--prefer-offline", "--loglevel=error")
 _LEFTHOOK = """\
 pre-commit:
   jobs:
+    - run: queen guard check --staged
     - run: npx prettier --write {staged_files}
       glob: "*.js"
       stage_fixed: true
@@ -43,7 +46,7 @@ repos:
 - repo: local
   hooks:
   - {id: ruff-format, name: ruff format, language: system, entry: RUFF format, types: [python]}
-"""
+""" + dedent(SNIPPETS[PRE_COMMIT])
 
 
 @dataclass
@@ -56,6 +59,8 @@ class Tool:
     prepare: str = ""
     suffix: str = "js"
     has_rules: bool = True
+    package: Mapping[str, object] = field(default_factory=dict)
+    """More of `package.json`."""
     env: dict[str, str] = field(default_factory=own_environment)
 
 
@@ -66,6 +71,9 @@ TOOLS = (
          {".husky/pre-commit": "npx lint-staged\n", **_LINT_STAGED}, "husky", has_rules=False),
     Tool("lefthook 2 with prettier and commitlint", ("lefthook@2", "prettier", *_COMMITLINT),
          {"lefthook.yml": _LEFTHOOK, **_RULES}, "lefthook install"),
+    Tool("simple-git-hooks 2 with commitlint", ("simple-git-hooks@2", *_COMMITLINT), _RULES,
+         "simple-git-hooks", package={"simple-git-hooks": {
+             "commit-msg": _CHECK_MESSAGE.strip(), "preserveUnused": list(HOOKS)}}),
 )  # fmt: skip
 
 
@@ -74,6 +82,8 @@ class World:
 
     def __init__(self, root: Path, tool: Tool) -> None:
         self.tool, self.repo = tool, root / "shop"
+        # Hooks find the `queen` of this environment.
+        tool.env["PATH"] = f"{Path(sys.executable).parent}:{tool.env['PATH']}"
         self.repo.mkdir(parents=True)
 
     def run(self, *argv: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
@@ -100,13 +110,16 @@ class World:
         setup = ""
         if tool.suffix == "js":
             package = {"name": "shop", "private": True, "scripts": {"prepare": tool.prepare}}
+            package |= tool.package
             (self.repo / "package.json").write_text(json.dumps(package))
             self.must("npm", "install", "--save-dev", *_NPM, *tool.packages)
+            self.must("npm", "run", "prepare")
             # `npm ci` wants the packages of every platform in the lock.
             setup = f"npm install --no-save {' '.join(_NPM)}"
         else:
             self.must(*tool.prepare.split())
         self.must(*QUEEN, "init")
+        self.run(*QUEEN, "guard", "install")
         self.must(*QUEEN, "config", "set", "land.check", "true")
         if setup:
             self.must(*QUEEN, "config", "set", "worktree.setup", setup)
@@ -123,24 +136,39 @@ class World:
 
     def row(self) -> list[str]:
         """Returns what happened, for the table."""
+        guarded = self._guarded()
         done = [self.land(name, f"feat: the {name}") for name in ("api", "ui")]
         path = f"api.{self.tool.suffix}"
         shown = self.run("git", "show", f"main:{path}").stdout
         is_fine = shown == FINE[self.tool.suffix]
-        first = "landed" if done[0].returncode == 0 else _why(done[0])
+        first = "landed" if done[0].returncode == 0 else why(done[0])
         if is_fine:
             again = "committing once more" in done[0].stdout + done[0].stderr
             first += ", formatted" + (" (committed once more)" if again else "")
         subject = self.must("git", "log", "-1", "--format=`%s`", "main").strip()
-        second = f"landed: {subject}" if done[1].returncode == 0 else _why(done[1])
+        second = f"landed: {subject}" if done[1].returncode == 0 else why(done[1])
         bad = ""
         if self.tool.has_rules:
             refused = self.land("api", "Bad")
             bad = "refused" if refused.returncode == 5 else f"status {refused.returncode}"
-        return [self.tool.name, first, second, bad]
+        return [self.tool.name, guarded, first, second, bad]
+
+    def _guarded(self) -> str:
+        """Returns whether git refuses a held file in a worktree, or what `guard status` says."""
+        tree = self.repo.parent / "shop-ui"
+        (tree / "held.txt").touch()
+        self.must(*QUEEN, "--as", "api", "reserve", "held.txt")
+        self.must("git", "add", "held.txt", cwd=tree)
+        done = self.run("git", "commit", "-qm", "feat: what another holds", cwd=tree)
+        self.must("git", "reset", "-q", "--hard", "main", cwd=tree)
+        if "another droid holds" in done.stderr + done.stdout:
+            return "refused"
+        told = self.run(*QUEEN, "guard", "status", cwd=tree)
+        return "not refused" + (", as `guard status` says" if told.returncode else "")
 
 
-def _why(done: subprocess.CompletedProcess[str]) -> str:
+def why(done: subprocess.CompletedProcess[str]) -> str:
+    """Returns the exit status of a program, and what it said."""
     return f"status {done.returncode}: {' '.join((done.stdout + done.stderr).split())[:600]}"
 
 
@@ -159,9 +187,10 @@ def python_tool(root: Path) -> Tool:
 def main() -> None:
     """Prints the table."""
     print(
-        "| tool | a badly formatted file, `land -m` | the next landing, a merge | a bad message |"
+        "| tool | a held file | a badly formatted file, `land -m` | the next landing, a merge "
+        "| a bad message |"
     )
-    print("|---|---|---|---|")
+    print("|---|---|---|---|---|")
     with tempfile.TemporaryDirectory(prefix="hooks-") as folder:
         root = Path(folder)
         for number, tool in enumerate((*TOOLS, python_tool(root))):

@@ -156,7 +156,14 @@ CODEX = Client(
     {"hive absent": "its sandbox writes nothing once a folder of `writable_roots` is gone"},
     dict.fromkeys(
         (
-            *("edit → lease", "one name", "leases end", "second session", "hive broken"),
+            *(
+                "edit → lease",
+                "one name",
+                "leases end",
+                "second session",
+                "stash in a shared tree",
+                "hive broken",
+            ),
             *("subagent: files of its session", "subagent: name in its shell", "hive slow"),
             "hive absent",
         ),

@@ -175,8 +175,8 @@ def with_a_subagent(world: World, found: Findings) -> None:
 
 
 def two_at_once(world: World, found: Findings) -> None:
-    """Two sessions in one working tree, of which the second wants a file of the first."""
-    row = "second session"
+    """Two sessions in one working tree: the second wants a file of the first, and stashes all."""
+    row, stash = rows = ("second session", "stash in a shared tree")
     world.furnish()
     edited, tried = threading.Event(), threading.Event()
     names: list[str] = []
@@ -193,6 +193,9 @@ def two_at_once(world: World, found: Findings) -> None:
         names.append(world.leases().get("src/b.py", "no lease"))
         request = yield from change(world, request, "a", "3")
         found.say(row, text_of(world, "a") == "a = 2", "changed a file of the first")
+        request = yield world.client.shell("git stash")
+        kept = text_of(world, "a") == "a = 2" and names[0] in request.last
+        found.say(stash, kept, f"was told {request.last[-200:]!r}")
         tried.set()
         yield "Done."
 
@@ -200,7 +203,7 @@ def two_at_once(world: World, found: Findings) -> None:
     edited.wait(_WAIT_S)
     other = world.start(Play(**{MAIN: second}), PROMPT).wait()
     tried.set()
-    if found.showed(one.wait(), (row,)) and found.showed(other, (row,)):
+    if found.showed(one.wait(), rows) and found.showed(other, rows):
         found.say(row, len(set(names)) == 2, f"both are {', '.join(names)}")
 
 

@@ -186,7 +186,7 @@ class World:
 
     def leases(self) -> dict[str, str]:
         """Returns who has reserved what: droids by patterns."""
-        return {each["pattern"]: each["droid"] for each in self.asked("reserved")}
+        return {each["pattern"]: each["droid"] for each in self.asked("reserve", "list")}
 
     def start(self, play: Play, prompt: str, *, cwd: Path | None = None, **more: bool) -> Run:
         """Starts the client with a prompt, against a model that plays; `more` is for `Start`."""

@@ -90,6 +90,7 @@ def _sections(report: Report) -> list[tuple[str, str]]:
         ("Plan", _plan(report)),
         ("At work", _at_work(report)),
         ("Agents", some([f"- {code(each)}" for each in report.started], _ROWS, "\n")),
+        ("Cost", _cost(report)),
         ("Checks and gates", _checks(report)),
         ("Conflicts", _conflicts(report)),
         ("Waiting times", _waits(report)),
@@ -117,6 +118,16 @@ def _at_work(report: Report) -> str:
         ("Title", lambda each: code(each.title)),
         ("Droid", lambda each: code(each.holder or "")),
         ("Pull request", lambda each: code(each.review or "")),
+    )
+
+
+def _cost(report: Report) -> str:
+    return _table(
+        report.spent,
+        ("Issue", lambda each: code(each.issue_id)),
+        ("Droid", lambda each: code(each.droid)),
+        ("USD", lambda each: f"{each.cost_usd:.2f}"),
+        ("Tokens", lambda each: f"{each.tokens:,}"),
     )
 
 

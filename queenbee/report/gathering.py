@@ -13,7 +13,7 @@ from queenbee.report import caps
 from queenbee.report.plan_section import graph, open_issues, phases, totals
 from queenbee.report.times import bars, conflicts, handovers, median, newest, waits
 from queenbee.report.values import Checked, Foreseen, GateLine, Report, Run, Said, Thread, Waiting
-from queenbee.store.droids import roster
+from queenbee.store.droids import roster, spending
 from queenbee.workflows.gating.gates import gate_views
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from queenbee.core.fold import Fields
     from queenbee.core.records import Reservation
     from queenbee.report.values import Bar, Handover
+    from queenbee.store.droids.spending import Spent
     from queenbee.workflows.complete_hive import Hive
 
     T = TypeVar("T")
@@ -75,7 +76,12 @@ def gather(hive: Hive, *, since_ms: int | None = None, with_git: bool = True) ->
         messages=messages,
         left_out=left_out,
         started=roster.sentences(hive.layout, begin_ms),
+        spent=left_out.first(_spent(hive, begin_ms), caps.ISSUES, "costs"),
     )
+
+
+def _spent(hive: Hive, begin_ms: int) -> list[Spent]:
+    return [each for each in reversed(spending.spent(hive.layout)) if each.at_ms >= begin_ms]
 
 
 def _gates(hive: Hive) -> list[GateLine]:

@@ -42,6 +42,7 @@ from queenbee.report.words import (
     verdict,
     worked,
 )
+from queenbee.store.droids.spending import Spent
 from queenbee.version import __version__
 
 T = TypeVar("T")
@@ -61,6 +62,7 @@ def page(report: Report) -> str:
         ("plan", "Plan", _plan),
         ("graph", "Dependencies", _graph),
         *([("started", "Agents", _started)] if report.started else []),
+        *([("cost", "Cost", _cost)] if report.spent else []),
         ("time", "Time line", _time),
         ("waits", "Waiting times", _waits),
         ("conflicts", "Conflicts", _conflicts),
@@ -208,6 +210,16 @@ def _time(report: Report) -> Markup:
 
 def _started(report: Report) -> Markup:
     return _lines([short(each, caps.REASON) for each in report.started])
+
+
+def _cost(report: Report) -> Markup:
+    columns: list[_Column[Spent]] = [
+        ("Issue", lambda each: _short(each.issue_id)),
+        ("Droid", lambda each: _short(each.droid)),
+        ("USD", lambda each: f"{each.cost_usd:.2f}"),
+        ("Tokens", lambda each: f"{each.tokens:,}"),
+    ]
+    return _table("As the clients on this machine report it", report.spent, columns, numbers=2)
 
 
 def _waits(report: Report) -> Markup:

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 
 from queenbee.core.timestamps import format_ms
+from queenbee.store.droids.spending import Spent
 
 
 class _Value:
@@ -226,3 +227,5 @@ class Report(_Value):
     """What is not in the report because there is too much of it, a sentence each."""
     started: Sequence[str] = ()
     """What `queen start` does on this machine, or how it last ended, a sentence each."""
+    spent: Sequence[Spent] = ()
+    """What its clients reported on this machine, what was reported last first."""

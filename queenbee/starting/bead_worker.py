@@ -16,7 +16,6 @@ from queenbee.git.ownership import bead_branches
 from queenbee.git.unfinished import Unfinished, WorktreeKeeper
 from queenbee.git.worktrees.bead_place import sprint_worktree
 from queenbee.git.worktrees.worktree_mending import WorktreeMender
-from queenbee.starting.clients import reported_cost
 from queenbee.starting.landing_result import message_of
 from queenbee.starting.processes.child import UNKNOWN, Child
 from queenbee.starting.sprint import Sprint, Step
@@ -139,7 +138,7 @@ class BeadWorker(Worker):
         held, state = self.held(), self.entry.state
         if held is not None and state in roster.STEPS and held.issue_id == self.entry.issue_id:
             self.entry.process = ""
-            self.cost_usd: float = self.cost_usd + reported_cost(self._output)
+            self._spend()
             if self._is_stopped(ended):
                 return
             if state == _DEVELOPING:

@@ -6,6 +6,7 @@ settings, unless the user says `yolo`.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -19,13 +20,17 @@ from queenbee.core.command_lines import CommandLine, command_line, filled_line, 
 from queenbee.core.names import is_name
 from queenbee.core.text import suggested
 from queenbee.errors import InvalidInput, MissingPackage
+from queenbee.store.droids.spending import Cost
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 _SHELL_S = 5.0
+_MOST_USD, _MOST_TOKENS = 1e6, 10**12
 _DENIED = re.compile(rb'"permission_denials"\s*:\s*\[\s*\{')
-_COST = re.compile(rb'"total_cost_usd"\s*:\s*([0-9]+(?:\.[0-9]+)?)')
+_COST = b'"total_cost_usd"'
+_TOKENS = re.compile(rb"^tokens used\s+([0-9,]{1,20})\s*$", re.MULTILINE)
+"""What Codex ends with."""
 
 
 @dataclass(frozen=True)
@@ -195,10 +200,22 @@ def client_of(command: str, env: Mapping[str, str]) -> Client:
     return known
 
 
-def reported_cost(output: bytes) -> float:
-    """Returns what a run has cost, in dollars, as its client says in the JSON that it prints."""
-    found = _COST.findall(output)
-    return float(found[-1]) if found else 0.0
+def reported_cost(output: bytes) -> Cost:
+    """Returns what a run has cost, as its client says at the end of what it prints."""
+    lines = (each for each in reversed(output.splitlines()) if _COST in each)
+    try:
+        said = json.loads(next(lines, b"{}"))
+    except (ValueError, RecursionError):
+        said = {}
+    said = said if isinstance(said, dict) else {}
+    usage = said.get("usage")
+    counts = usage.items() if isinstance(usage, dict) else ()
+    usd: object = said.get("total_cost_usd")
+    tokens = [
+        count for name, count in counts if name.endswith("_tokens") and type(count) is int
+    ] or [int(each.replace(b",", b"") or 0) for each in _TOKENS.findall(output)[-1:]]
+    cost_usd = float(usd) if isinstance(usd, int | float) and 0 <= usd < _MOST_USD else 0.0
+    return Cost(cost_usd, min(max(0, sum(tokens)), _MOST_TOKENS))
 
 
 def was_denied(output: bytes) -> bool:

@@ -21,6 +21,8 @@ class Limits:
     issues: int = 0
     failures: int = 0
     cost_usd: float = 0
+    issue_cost_usd: float = 0
+    """Of one issue, in all of its runs on this machine: it is left, and the team goes on."""
 
     def reached(self, *, spent_s: float, landed: int, failures: int, cost_usd: float) -> str:
         """Returns which limit is reached, in words, or nothing."""

@@ -19,7 +19,7 @@ from queenbee.starting.clients import CLIENTS
 from queenbee.starting.crew import Crew
 from queenbee.starting.ending import Ended, Reason
 from queenbee.store import safe_open
-from queenbee.store.droids import roster
+from queenbee.store.droids import roster, spending
 from queenbee.store.droids.agent_callers import forget_team, note_team
 from queenbee.store.git_files.host_tokens import without_tokens
 from queenbee.store.lock import LongLock
@@ -44,6 +44,7 @@ _STUCK = Reason("stuck", "what is left waits for something that this team does n
 _ENDS = (
     Reason("waits", "what was made waits to land"),
     Reason("unseen", "settings of clients wait for a person"),
+    Reason("limit", "issues have cost as much as --max-issue-cost allows"),
     Reason("gave_back", "issues were given back"),
     Reason("ended_early", "agents ended early"),
     Reason("proposed", "what was proposed is not merged yet"),
@@ -77,6 +78,8 @@ class Team:
         self._begun_s = time.monotonic()
         self._crew = Crew(hive, wanted, env=env, tell=tell, ask=ask)
         self.workers: Sequence[BeadWorker] = ()
+        self._known_usd = -1.0
+        self._too_dear: dict[str, str] = {}
 
     def run(self, on_tick: Callable[[Team], None] = lambda _: None) -> Ended:
         """Starts the agents and looks after them; returns when none is at work any more.
@@ -106,6 +109,8 @@ class Team:
             tries(self._hive, self._crew.names(), tell=self._tell, interrupts=interrupts)
             exchange(self._hive, self._tell)
             self.workers = self._crew.assemble(interrupts)
+            for each in self.workers:
+                each.too_dear = self._too_dear
             ended = self._ended(self._look_after(interrupts, on_tick))
             exchange(self._hive, self._tell)
             return ended
@@ -147,7 +152,7 @@ class Team:
             spent_s=time.monotonic() - self._begun_s,
             landed=sum(each.entry.landed for each in self.workers),
             failures=sum(each.failures for each in self.workers),
-            cost_usd=sum(each.cost_usd for each in self.workers),
+            cost_usd=self._cost_usd,
         )
         return Reason("limit", reached) if reached else None
 
@@ -188,14 +193,28 @@ class Team:
             worker.note_trouble(error)
 
     def _leave_alone(self) -> None:
-        """Has nobody take an issue that several agents gave back, or that waits to land."""
+        """Has nobody take an issue that several agents gave back, that waits to land, or that has
+        cost too much.
+        """
+        most, now_usd = self._wanted.limits.issue_cost_usd, self._cost_usd
+        if most and now_usd != self._known_usd:
+            self._known_usd = now_usd
+            for key, usd in spending.by_issue(self._hive.layout).items():
+                if usd >= most:
+                    self._too_dear[key] = (
+                        f"it has cost {usd:.2f} USD: --max-issue-cost {most:g} is reached"
+                    )
         back = [key for each in self.workers for key in each.gave_back]
-        found = {key for key in back if back.count(key) >= _MOST_TRIED}
+        found = {key for key in back if back.count(key) >= _MOST_TRIED} | self._too_dear.keys()
         for each in self.workers:
             found |= {*each.given_up, *each.obstacles}
         for issue_id in found:
             for each in self.workers:
                 each.leave_alone(issue_id)
+
+    @property
+    def _cost_usd(self) -> float:
+        return sum(each.cost_usd for each in self.workers)
 
     def _is_stuck(self) -> bool:
         """Returns whether everybody waits, and for nobody of this team, nor for a host that has
@@ -241,7 +260,7 @@ class Team:
             {each.name: each.entry.program for each in self.workers},
             reasons,
             [each for each in left if self._wanted.only is None or each in self._wanted.only],
-            sum(each.cost_usd for each in self.workers),
+            self._cost_usd,
         )
         said = ended.sentences()
         roster.note_end(self._hive.layout, self._hive.now_ms(), said, dict(ended.clients))
@@ -267,6 +286,8 @@ class Team:
         # Several agents may have given an issue back, one after the other: the last one tells.
         found = {one.issue_id or one.agent: one for each in self.workers for one in each.reasons()}
         yield from (each for each in found.values() if each.issue_id in (None, *left))
+        for key in sorted(self._too_dear.keys() & {*left} - found.keys()):
+            yield Reason("limit", f"{key} is left: {self._too_dear[key]}", key)
         for worker, issue_id in held:
             if issue_id:
                 yield _kept(worker, issue_id)

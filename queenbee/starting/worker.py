@@ -40,11 +40,11 @@ from queenbee.starting.obstacles import (
 from queenbee.starting.stoppages import Pause, stoppage_in
 from queenbee.starting.tally import Tally
 from queenbee.starting.workplace import SETTING_UP, PlacedAgent
-from queenbee.store.droids import presence, roster
+from queenbee.store.droids import presence, roster, spending
 from queenbee.store.git_files.host_tokens import without_tokens
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from queenbee.core.command_lines import CommandLine
     from queenbee.core.records import Assignment
@@ -73,6 +73,8 @@ class Worker(PlacedAgent):
     """Why the machine cannot bear one more process; empty if it can."""
     cost_usd: float = 0.0
     """What its client has reported."""
+    too_dear: Mapping[str, str] = field(default_factory=dict)
+    """Why nobody goes on with issues that have cost too much, by id."""
     ended_early: str = ""
     """Why it ended before the team did."""
     looks: int = 0
@@ -87,6 +89,8 @@ class Worker(PlacedAgent):
     """What its client would run, and nobody on this machine has seen."""
     _troubles: int = 0
     """How often something was in its way since it landed or committed anything."""
+    _worked_on: set[str] = field(default_factory=set)
+    """The issues that its present process has landed."""
     _taken: int = 0
     """How many issues it has taken, without those that it landed again: these follow one another in
     no circle.
@@ -192,6 +196,9 @@ class Worker(PlacedAgent):
                 self.rest(state, _LOOK_AGAIN_S)
             return
         self._is_unclear = self._is_unclear or held is None
+        if dear := self.too_dear.get(taken.assignment.issue_id):
+            self._give_back(taken.assignment, f"{self.name} gave it back: {dear}")
+            return
         self._run(taken)
 
     def _pauses(self) -> bool:
@@ -254,7 +261,7 @@ class Worker(PlacedAgent):
         return True
 
     def _takes(self, begin: Begin) -> None:
-        issue_id = begin.assignment.issue_id
+        issue_id, self._worked_on = begin.assignment.issue_id, set()
         if issue_id != self.entry.issue_id:
             self._taken += 1
             self._begin_counting()
@@ -291,13 +298,13 @@ class Worker(PlacedAgent):
             self._set_up(ended, is_own=is_own)
             return
         was_landing, self.entry.process = self.entry.state == "landing", ""
-        self.cost_usd += reported_cost(self._output)
         held = self._count_landed()
         if was_landing:
             # Of a process of another run, only the log is there, in which agents write, too.
             result = LandingResult.read(self._output if is_own else b"", ended)
             self._failures = printable(result.text[-_TAIL_BYTES:], keep_newlines=True)
         else:
+            self._spend()
             tail = self._output[-_TAIL_BYTES:].decode(errors="replace")
             self._failures = printable(tail, keep_newlines=True)
             self._was_denied = was_denied(self._output)
@@ -316,6 +323,12 @@ class Worker(PlacedAgent):
             if ended and (said := self._failures.splitlines()):
                 ended += f", after {quotation(said[-1], 160)}"
             self._fail(self._with_denial(ended or "it ended without landing it"), held)
+
+    def _spend(self) -> None:
+        """Notes what its process has cost, for the issues that it was about."""
+        cost, about = reported_cost(self._output), self._worked_on | {self.entry.issue_id}
+        self.cost_usd += cost.usd
+        spending.add(self.home.layout, about, self.name, cost, self.hive.now_ms())
 
     def _has_not_landed(self, result: LandingResult, held: Assignment) -> None:
         """Decides what follows a landing that did not complete an issue, by its code."""
@@ -481,6 +494,7 @@ class Worker(PlacedAgent):
         held = self.held()
         if new:
             self._starts, self._ends, self._why, self._troubles = 0, 0, "", 0
+            self._worked_on.update(new)
             for each in new:
                 self.obstacles.pop(each, None)
             self.tell(f"{self.name} landed {', '.join(new)}; issues so far: {self.entry.landed}")

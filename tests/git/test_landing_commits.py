@@ -272,6 +272,17 @@ def test_an_index_that_is_gone_is_made_anew(quick: QuickQueen, repo: Path, tree:
     assert "q-1" in git(repo, "show", "main:.beads/issues.jsonl")
 
 
+def test_a_lock_that_a_killed_git_left_is_named(quick: QuickQueen, repo: Path, tree: Path) -> None:
+    lock = repo / ".git" / "worktrees" / tree.name / "index.lock"
+    lock.touch()
+    refused = quick("land", "-m", "all in", cwd=tree)
+    assert refused.code == 5
+    assert f"git is at work in {tree}, or was killed there: {lock}" in refused.err
+    assert lock.exists()
+    lock.unlink()
+    assert quick("land", "-m", "all in", cwd=tree).code == 0
+
+
 def test_a_huge_file_is_not_even_stored(quick: QuickQueen, repo: Path, tree: Path) -> None:
     (tree / "huge.bin").write_bytes(os.urandom(21 * 2**20))
     refused = quick("land", "-m", "all", cwd=tree)

@@ -59,6 +59,15 @@ def test_what_has_landed_by_whatever_commit_goes_and_the_rest_is_named(
     assert "queen land" in quick("worktree", "prune").out
 
 
+def test_commits_on_no_branch_are_named_and_kept(
+    repo: Path, quick: QuickQueen, made: dict[str, Path]
+) -> None:
+    git(made["fresh"], "checkout", "-q", "--detach")
+    commit_file(made["fresh"], "lost.txt", "x\n")
+    assert quick("worktree", "prune").code == 0
+    assert "not on the main branch yet" in kept(quick)["fresh"]
+
+
 def test_whose_droid_is_there_or_has_an_issue_stays(
     repo: Path, quick: QuickQueen, made: dict[str, Path]
 ) -> None:

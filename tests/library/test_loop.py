@@ -35,7 +35,7 @@ NAMED = {
 }  # fmt: skip
 """What an option of a command is called in its call, where that is another name."""
 
-LIMITS = ("minutes", "issues", "failures", "cost")
+LIMITS = ("minutes", "issues", "failures", "cost", "issue_cost")
 _GRANTS = {"confirm", "local_if_offline"}  # `grant`.
 OF_QUEEN = {
     "claim": {*_GRANTS, "issue_ids", "new"},  # One call an issue, by a name that was given.

@@ -9,6 +9,7 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+import postgres_server
 import pytest
 from hives import git
 from teams import Team
@@ -119,6 +120,23 @@ def test_the_page_on_machines_can_be_followed_to_the_letter(
         assert "2 active" in type_("queen issues")
     landed = git(tmp_path / "hub", "ls-tree", "-r", "--name-only", "main").splitlines()
     assert not any(path.endswith(".jsonl") for path in landed)
+
+
+@pytest.mark.thorough
+def test_the_page_on_machines_can_be_followed_into_a_database(
+    people: dict[str, Callable[[str], str]], server: postgres_server.Server
+) -> None:
+    (once, _), *_, (install, export, *use) = blocks("machines.md")
+    assert install.startswith("pip install")
+    set_address = f"{export.partition('=')[0]}='{server.url}'\n"
+    dora, eva = people["dora"], people["eva"]
+    dora(once)
+    issue = dora("queen issue new 'Round'").strip()
+    dora("git add -A && git commit -qm issues && git push")
+    dora(set_address + "\n".join(use) + "\ngit push")
+    eva(f"git pull\n{set_address}queen claim {issue} --as eva-1")
+    with pytest.raises(AssertionError, match="eva-1"):
+        dora(f"{set_address}queen claim {issue} --as dora-1")
 
 
 def test_the_page_on_teams_can_be_followed_to_the_letter(

@@ -471,9 +471,15 @@ class TestItsEnd:
         assert 1 <= len(team.done()) < 3
 
 
-CLIENT = """\
+_RESULT = (
+    '{"type": "result", "total_cost_usd": 0.25, "usage": {"input_tokens": 40, '
+    '"cache_creation_input_tokens": 5, "cache_read_input_tokens": 35, "output_tokens": 20, '
+    '"service_tier": "standard"}}'
+)
+"""What Claude Code 2.1.330 ends with, in part."""
+CLIENT = f"""\
 printf '%s\\n' "$@" > "$0.$(date +%s%N)"
-echo '{"type": "result", "total_cost_usd": 0.25}'
+echo '{_RESULT}'
 queen next > /dev/null
 echo done > "$QUEEN_ISSUE.txt"
 queen land -m 'my work' --next
@@ -494,6 +500,43 @@ class TestAClient:
         assert "queen land -m" in words[1]
         assert not any("dangerous" in each for each in words)
         assert "0.25 USD" in ran.out
+
+    def test_costs_what_it_says_by_issue_and_agent(self, team: Team) -> None:
+        team.issues(3)
+        team.program(
+            "claude",
+            f"echo '{_RESULT}'\nqueen next > /dev/null\n"
+            "for n in 1 2; do echo $n > $n.txt; queen land -m 'my work' --next; done\n",
+        )
+        team.program("codex", CLIENT.replace(_RESULT, "tokens used\n1,234"))
+        assert team.start("ui", "--agent", "claude", "--issues", "x-1", "--issues", "x-2").code == 0
+        assert team.start("api", "--agent", "codex").code == 0
+        status = json.loads(team.quick("status", "--json").out)
+        keys = ("issue_id", "droid", "cost_usd", "tokens")
+        found = [[each[key] for key in keys] for each in status["spent"]]
+        assert sorted(found[:-1]) == [["x-1", "ui", 0.125, 50], ["x-2", "ui", 0.125, 50]]
+        assert found[-1] == ["x-3", "api", 0, 1234]
+        told = team.quick("report", "--format", "md").out
+        assert "| `x-3` | `api` | 0.00 | 1,234 |" in told
+        assert "| `x-1` | `ui` | 0.12 | 50 |" in told
+
+    def test_leaves_an_issue_that_has_cost_too_much_and_goes_on(self, team: Team) -> None:
+        team.issues(2)
+        team.program(
+            "claude",
+            f"echo '{_RESULT}'\nqueen next > /dev/null\n[ \"$QUEEN_ISSUE\" = x-2 ] || exit 1\n"
+            "echo done > x-2.txt\nqueen land -m 'my work'\n",
+        )
+        ran = team.start("ui", "--agent", "claude", "--max-issue-cost", "0.4")
+        assert ran.code == 1, ran
+        assert team.done() == {"x-2": ["ui"]}
+        reached = "it has cost 0.50 USD: --max-issue-cost 0.4 is reached"
+        assert f"x-1: ui gave it back: {reached}" in ran.out
+        assert "is left" not in ran.out
+        again = team.start("api", "--agent", "claude", "--max-issue-cost", "0.4")
+        assert again.code == 1
+        assert "takes x-1" not in again.out
+        assert f"x-1 is left: {reached}" in again.out
 
     @pytest.mark.thorough
     def test_that_lands_several_issues_is_told_with_all_of_them(self, team: Team) -> None:

@@ -46,7 +46,9 @@ _SHOW_EVERY_S = 30.0
 _FOLLOW_S = 0.3
 _PART_CHARS = 2**16
 _ENDED = {"target_fails": NOTHING_LANDS, "proposed": PROPOSED}
-_LIMITS = {"minutes": "minutes", "issues": "issues", "failures": "failures", "cost_usd": "cost"}
+_LIMITS = {"minutes": "minutes", "issues": "issues", "failures": "failures"} | {
+    "cost_usd": "cost", "issue_cost_usd": "issue_cost"
+}  # fmt: skip
 """The limits of a team, and their options."""
 
 
@@ -82,6 +84,9 @@ def _show(ended: Ended | None) -> None:
     "--max-failures", type=click.IntRange(0), default=0, help="End after so many failed runs"
 )
 @click.option("--max-cost", type=click.FloatRange(0), default=0, help="End after so many dollars")
+@click.option(
+    "--max-issue-cost", type=click.FloatRange(0), default=0, help="Leave an issue that cost so much"
+)
 @click.option("--no-trial", is_flag=True, help="Do not try first whether work can land")
 @click.option("--logs", metavar="NAME", help="Follow the output of an agent")
 @adopts

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 from queenbee.core.command_lines import no_dash
 from queenbee.core.text import named, one_line, suggested, without_escapes
-from queenbee.errors import QueenError, Unreadable
+from queenbee.errors import ExternalFailure, QueenError, Unreadable
 from queenbee.git.changes import merge_heads
 from queenbee.git.contents.signing import SigningWait, signs
 from queenbee.git.contents.unfit_blobs import MOST_BYTES, changes, unfit
 from queenbee.git.landing.commands import ACTION, differing, git
 from queenbee.git.landing.judged.nested import lost, unregistered
-from queenbee.git.landing.refusals import CommitRefused, NotLanded, ignoring, why_refused
+from queenbee.git.landing.refusals import CommitRefused, NotLanded, ignoring, locked, why_refused
 from queenbee.git.run import as_the_user, names_in, user_git
 from queenbee.git.trees.elsewhere import refuse_elsewhere
 from queenbee.git.trees.hidden import is_sparse, looking
@@ -176,7 +176,11 @@ class _Commit:
     def _make(self, tell: Callable[[str], None]) -> None:
         tree, staged = self._tree, _Index(self._tree)
         # The index gets what was looked at, whatever the files are by now.
-        as_the_user("read-tree", "-i", "-m", no_dash(self._files), cwd=tree)
+        try:
+            as_the_user("read-tree", "-i", "-m", no_dash(self._files), cwd=tree)
+        except ExternalFailure as error:
+            lock = os.path.join(_git_dir(tree), "index.lock")
+            raise locked(tree, lock) if os.path.lexists(lock) else error from None
         # A user's `commit.cleanup` is for what an editor shows: `#124` is no comment here.
         how = ("commit", "--quiet", "--cleanup=whitespace", f"--message={self._message}")
         on_tick = SigningWait(tree, tell).look if signs(tree) else None

@@ -48,6 +48,14 @@ def why_refused(what: str, said: str, status: int | None) -> tuple[str, list[str
     return f"{what}: {' '.join(' '.join(lines).split()) or f'status {status}'}", []
 
 
+def locked(tree: str, lock: str) -> NotLanded:
+    """Returns the refusal where git's lock of the index is in a worktree: another git works there,
+    or was killed.
+    """
+    what = f"git is at work in {tree}, or was killed there: {lock}"
+    return NotLanded(what, hint="if no git command runs there, remove that file")
+
+
 class CommitRefused(NotLanded):
     """A commit that git or one of its hooks refuses; `files` lists what it would have changed."""
 

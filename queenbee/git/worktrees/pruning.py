@@ -76,7 +76,8 @@ def _in_use(hive: Services, place: Place, *, asks: bool) -> str:
         moves = safe_open.read(log).count(b"\n")
     except (OSError, QueenError):
         moves = 0
-    if moves < 2 and not place.changed and place.issue_id is None:
+    # A worktree on no branch was used: what it has is looked at.
+    if moves < 2 and place.branch and not place.changed and place.issue_id is None:
         return "nothing was done in it yet"
     droid = place.droid
     if asks and droid is not None and place.last_seen_at and not hive.droids.is_quiet(droid):

@@ -15,7 +15,7 @@ from queenbee.services.waiting.landing_record import failed_landings
 from queenbee.services.waiting.landing_turn import landers
 from queenbee.services.work.members import Member, team
 from queenbee.services.work.shared_files import to_take
-from queenbee.store.droids import roster
+from queenbee.store.droids import roster, spending
 from queenbee.store.host_note import HostNote
 
 if TYPE_CHECKING:
@@ -188,6 +188,7 @@ class Status:
             "landing": [each.to_dict() for each in self.landing],
             "started": [each.to_dict() for each in self.started],
             "programs": self.programs,
+            "spent": [each.to_dict() for each in spending.spent(self._hive.layout)],
             "pull_requests": self.host.states if self.host is not None else {},
             "waits_to_land": self.waits_to_land,
             "given_back": self.given_back,

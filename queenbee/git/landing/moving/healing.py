@@ -19,7 +19,7 @@ from queenbee.errors import ExternalFailure, Unreadable
 from queenbee.git.contents.hive_files import is_record
 from queenbee.git.landing.commands import ACTION, git, is_commit, merge_in_memory
 from queenbee.git.landing.moving.changed_since import changed_since
-from queenbee.git.landing.refusals import SHOWN, NotLanded
+from queenbee.git.landing.refusals import SHOWN, NotLanded, locked
 from queenbee.git.run import names_in
 from queenbee.git.unfinished import keep_worktree
 from queenbee.git.worktrees.left_locks import Where, remove_locks
@@ -280,10 +280,7 @@ def _remove_locks(step: Step, where: Where) -> None:
     """Raises `NotLanded` if the lock of an index may be another's; git itself names the others."""
     kept = remove_locks(where, step.written_ns, sees_all=step.sees_all)
     if kept and kept[0].endswith("index.lock"):
-        raise NotLanded(
-            f"git is at work in {where.tree}, or was killed there: {kept[0]}",
-            hint="if no git command runs there, remove that file",
-        )
+        raise locked(where.tree, kept[0])
 
 
 def _restore(
