@@ -31,7 +31,7 @@ def at_once(
     names = [[f"{number}-{each}.txt" for each in range(landings)] for number in range(clones)]
     log = f"{first}.checked"
     teams = [
-        Team(place, agents, own, log=log, landed_in=hub)
+        Team(place, agents, own, log=log, landed_in=hub, strategy=strategy)
         for place, own in zip(places, names, strict=True)
     ]
     threads = [threading.Thread(target=one.work, args=(t,)) for one in teams for t in one.trees]
