@@ -118,6 +118,12 @@ class Services(Store):
         patterns = [lease.pattern for lease in self.reservations.find(droid=droid)]
         return [each.issue_id for each in self.assignments.find(droid=droid)], patterns
 
+    def _known_issues(self) -> Collection[str]:
+        return self.issues.ids()
+
+    def _referred(self, text: str) -> list[str]:
+        return self.issues.referred(text)
+
     def _check_claimable(self, issue_id: str, droid: str, *, anyway: bool) -> Issue | None:
         return self.issues.check_claimable(issue_id, droid, anyway=anyway)
 
@@ -182,7 +188,7 @@ class Services(Store):
         """
         from queenbee.services.short_ids import issue_id  # noqa: PLC0415 - start-up
 
-        return issue_id(self, self.issues, text, recorded=recorded)
+        return issue_id(self, self._known_issues, self._referred, text, recorded=recorded)
 
     def short_ids(self, kind: str, identifiers: Iterable[str]) -> dict[str, str]:
         """Returns the shortest end of each id that no other record of this kind has."""

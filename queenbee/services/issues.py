@@ -144,8 +144,8 @@ class Issues:
         return [key for key, issue in self._read().items() if issue.status != "tombstone"]
 
     def referred(self, text: str) -> list[str]:
-        """Returns the ids of the issues that have this in `external_ref`, or that it ends with after
-        its source, or that have this number there: `5` and `#5` are `…/issues/5`.
+        """Returns the ids of the issues whose `external_ref` is this, or this after its source, or
+        ends in this number: `5` and `#5` are `…/issues/5`.
         """
         number = text.removeprefix("#")
         ends = [f"{mark}{number}" for mark in "/:#-"] if number.isdecimal() else [f":{text}"]

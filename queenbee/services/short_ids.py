@@ -17,9 +17,8 @@ from queenbee.core.kinds import KINDS
 from queenbee.errors import Ambiguous
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Callable, Collection, Iterable
 
-    from queenbee.services.issues import Issues
     from queenbee.services.open_store import Store
     from queenbee.store.memory.recorded import Recorded
 
@@ -76,12 +75,15 @@ def _splits_a_number(identifier: str, part: str) -> bool:
 
 def issue_id(
     store: Store,
-    issues: Issues,
+    issues: Callable[[], Collection[str]],
+    referred: Callable[[str], list[str]],
     text: str,
     *,
     recorded: bool,
 ) -> str:
-    """Returns the id of the issue that an id or a part of one names; see `Services.issue_id`."""
+    """Returns the id of the issue that an id or a part of one names, or its name elsewhere, for
+    which `referred` looks; see `Services.issue_id`.
+    """
     setting, tracker = store.layout.settings.issues, store.tracker()
     tracked = not tracker.is_empty or os.path.exists(tracker.path)
     anything = setting == "off" or (setting == "auto" and not tracked)
@@ -89,7 +91,7 @@ def issue_id(
         return text
     if tracker.has(text):
         return text
-    known = dict.fromkeys(issues.ids())
+    known = dict.fromkeys(issues())
     if text in known:
         return text
     if recorded:
@@ -100,7 +102,7 @@ def issue_id(
         known.update(dict.fromkeys(each for (each,) in held if isinstance(each, str)))
     if named := one_of(known, text):
         return named
-    found = issues.referred(text)
+    found = referred(text)
     return only(text, found, "names several issues") if found else text
 
 
