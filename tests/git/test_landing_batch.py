@@ -67,7 +67,7 @@ class Team:
     def lasted(self, check_s: float) -> None:
         """Says how long the last check took."""
         os.makedirs(self.folder, exist_ok=True)
-        Pace(self.folder, 16).note([], passed=True, check_s=check_s)
+        Pace(self.folder, 16, self.folder).note([], passed=True, check_s=check_s)
 
     def start(self, trees: Sequence[Path], check: str = "true", *more: str) -> list[Started]:
         """Starts one after the other, each when the one before is in the line."""
@@ -570,7 +570,7 @@ class TestThePace:
     NAMES = tuple(str(each) for each in range(16))
 
     def pace(self, folder: Path) -> Pace:
-        return Pace(str(folder), 16)
+        return Pace(str(folder), 16, str(folder))
 
     def test_is_slower_the_more_fail_and_one_by_one_while_many_do(self, tmp_path: Path) -> None:
         def most() -> int:
