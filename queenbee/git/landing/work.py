@@ -12,6 +12,7 @@ from queenbee.git.landed import carries_records
 from queenbee.git.landing.commands import is_commit
 from queenbee.git.landing.judged.check_files import check_files
 from queenbee.git.landing.judged.judging import Judging, whole_check
+from queenbee.git.ownership import is_of_droid
 from queenbee.git.run import OWNERS, settings
 from queenbee.store.git_files.worktrees import worktrees
 from queenbee.store.whole_files import recall
@@ -229,15 +230,22 @@ who wait is where agents in a sandbox write.
 
 
 def offers(layout: Layout, line: Sequence[tuple[str, Fields]]) -> list[Offer]:
-    """Returns the offers of those in a line; who wants to land alone makes none."""
-    git_dirs = {each.path: each.git_dir for each in worktrees(layout) if each.linked}
+    """Returns the offers of those in a line; who wants to land alone makes none.
+
+    An agent may write its own: so one counts for the tip of the branch that is checked out there,
+    and by the droid to whom QueenBee gave the worktree.
+    """
+    places = {each.path: each for each in worktrees(layout) if each.linked}
     found = []
     for entry, fields in line:
         tree = str(fields.get("tree"))
-        said = recall(os.path.join(git_dirs[tree], ASKED)) if tree in git_dirs else None
+        place = places.get(tree)
+        said = recall(os.path.join(place.git_dir, ASKED)) if place is not None else None
         parts = [said.get(each) for each in _OFFERED] if isinstance(said, dict) else [0]
         is_whole = all(isinstance(each, str | None) for each in parts) and parts[2]
-        if is_whole and is_commit(parts[3]) and parts[1] == tree:
+        if place is None or not (is_whole and is_commit(parts[3]) and parts[1] == tree):
+            continue
+        if parts[2:4] == [place.branch, place.head] and is_of_droid(place, str(parts[0])):
             found.append(Offer(entry, *parts))
     return found
 
