@@ -33,7 +33,7 @@ ULID = r"[0-9A-HJKMNP-TV-Z]{26}"
 _ID = re.compile(rf"\bq[a-z]-{ULID}\b")
 _SHORT = re.compile(r"(?<![\w.:+-])(?=[A-Z]*\d)(?=\d*[A-Z])[0-9A-HJKMNP-TV-Z]{4}(?![\w.:+-])")
 _INSTANT = re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z")
-_DURATION = re.compile(r"\b\d+(?:[dhms]|ms)(?: \d\d[hms])?\b")
+_DURATION = re.compile(r"\b\d+(?:\.\d+ s|(?:[dhms]|ms)(?: \d\d[hms])?)\b")
 _BLANKS = re.compile(r"[ \t]{2,}")
 _END = "--end-of-step--"
 _TIMEOUT_S = 60

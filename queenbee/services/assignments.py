@@ -253,13 +253,12 @@ class Assignments:
             close = nearest(issue_id, [each.issue_id for each in self.find()])
             if self._tracked(issue_id) is not None:
                 close = None
-            raise NotFound(
-                f"nobody is assigned to {issue_id}",
-                hint=f"did you mean {close}? {suggested('queen show', close)}"
-                if close
-                else suggested("queen issue assignments", issue=issue_id, status="all"),
-                issue_id=issue_id,
-            )
+            hint = suggested("queen issue assignments", issue=issue_id, status="all")
+            if close:
+                hint = f"did you mean {close}? {suggested('queen show', close)}"
+            elif "/" in issue_id:
+                hint = f"a file is given back with: {suggested('queen reserve release', issue_id)}"
+            raise NotFound(f"nobody is assigned to {issue_id}", hint=hint, issue_id=issue_id)
         if actor != current.droid and actor not in SUPERVISORS:
             raise NotYours(
                 f"{issue_id} is assigned to {current.droid}, not to {actor}",

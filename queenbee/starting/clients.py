@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from queenbee.core.command_lines import CommandLine, command_line, filled_line, shell_line
-from queenbee.core.names import is_name
+from queenbee.core.names import is_name, nearest
 from queenbee.core.text import suggested
 from queenbee.errors import InvalidInput, MissingPackage
 from queenbee.store.droids.spending import Cost
@@ -176,13 +176,13 @@ def client_of(command: str, env: Mapping[str, str]) -> Client:
     """
     known = CLIENTS.get(command)
     if known is None and set(command) <= _NAME:
+        program, close = shutil.which(command, path=env.get("PATH")), nearest(command, CLIENTS)
+        own = (
+            f"a program of your own: {suggested('queen start --agent', program or f'./{command}')}"
+        )
         raise InvalidInput(
             f"{command!r} is no client that can be started: {', '.join(CLIENTS)}",
-            hint="a program of your own: "
-            + suggested(
-                "queen start --agent",
-                shutil.which(command, path=env.get("PATH")) or f"./{command}",
-            ),
+            hint=own if program or not close else suggested("queen start --agent", close),
         )
     if known is None:
         program = command.split(" ")[0]

@@ -112,6 +112,22 @@ MISTAKES = {
     "a path outside the repository": (SHOP, "queen reserve /etc/passwd --as ana", "is outside"),
     "a path above the repository": (SHOP, "queen reserve '../x*' --as ana", ".. leads out"),
     "releasing what nobody has": (SHOP, "queen release t-1 --as ana", "nobody is assigned"),
+    "a file released as an issue": (
+        f"{SHOP} && {NAME} && queen reserve src/a.py",
+        "queen release src/a.py",
+        "nobody is assigned",
+    ),
+    "a mistyped command of reserve": (
+        f"{SHOP} && {NAME} && queen reserve src/a.py",
+        "queen reserve relase src/a.py",
+        "no command of queen reserve",
+    ),
+    "another tracker's short options": (
+        f"{SHOP} && {NAME}",
+        "queen create 'A title' -p 1 -t bug -l ui -d text",
+        "No such command",
+    ),
+    "a message without its option": (f"{SHOP} {WORK}", "queen land 'the work'", "is no issue"),
     "a worktree that is not there": (SHOP, "queen worktree remove nope", "there is no worktree"),
     "a message that is not there": (f"{SHOP} && {NAME}", "queen msg read 1", "no message '1'"),
     "waiting in vain": (
@@ -238,7 +254,7 @@ def test_undoing_a_setup_names_only_what_it_takes_out(tmp_path: Path) -> None:
     shell(SHOP, shop)
     assert shell("queen setup --user", shop).returncode == 4
     assert not (shop / ".git" / "hooks" / "pre-commit").exists()
-    assert shell("queen setup --undo", shop).stdout == "No file had to be changed.\n"
+    assert shell("queen setup --undo", shop).stdout == "No settings of agents had to be changed.\n"
     assert shell("queen setup codex", shop).returncode == 0
     undone = shell("queen setup --undo", shop)
     assert (undone.returncode, "unchanged" in undone.stdout) == (0, False)

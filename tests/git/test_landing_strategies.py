@@ -440,6 +440,19 @@ class TestAConflict:
         assert landed(conflict, "two", go_on=True) == head(repo, "main")
         assert landers(opened(repo)) == []
 
+    def test_whose_markers_were_left_is_refused_before_it_is_a_commit(
+        self, repo: Path, conflict: Path
+    ) -> None:
+        """Those that the main branch brings, such as of a page about conflicts, are no conflict."""
+        before = head(conflict)
+        git(conflict, "add", "README.md")
+        with pytest.raises(NotLanded, match=r"conflict: README\.md"):
+            landed(conflict, "two", go_on=True)
+        assert (head(conflict), head(conflict, "MERGE_HEAD")) == (before, head(repo, "main"))
+        git(repo, "commit", "-q", "--allow-empty", "-m", "while it is resolved")
+        self.resolve(conflict)
+        assert landed(conflict, "two", go_on=True) == head(repo, "main")
+
     def test_that_git_resolves_as_before_is_left_to_be_looked_at(
         self, repo: Path, trees: tuple[Path, Path]
     ) -> None:
@@ -508,15 +521,12 @@ class TestAConflict:
             for n in range(50)
         ]
 
-    @pytest.mark.parametrize("is_committed", [True, False])
     def test_does_not_land_with_its_markers_but_by_a_second_word(
-        self, quick: QuickQueen, repo: Path, conflict: Path, is_committed: bool
+        self, quick: QuickQueen, repo: Path, conflict: Path
     ) -> None:
         git(conflict, "add", "README.md")
-        if is_committed:
-            git(conflict, "commit", "-q", "--no-edit")
-        go_on = () if is_committed else ("--continue",)
-        refused = quick("land", "--unchecked", *go_on, as_="two", cwd=conflict)
+        git(conflict, "commit", "-q", "--no-edit")
+        refused = quick("land", "--unchecked", as_="two", cwd=conflict)
         assert refused.code == 5
         assert "this branch has markers of conflicts: README.md\n  try: resolve" in refused.err
         assert (repo / "README.md").read_text() == "one\n"

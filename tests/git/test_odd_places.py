@@ -106,6 +106,8 @@ def test_a_worktree_seen_at_another_path_works_by_relative_pointers(tmp_path: Pa
     assert said.code == 7
     assert "in a container, mount that at this path" in said.err
     (tree / ".git").write_text("gitdir: ../shop/.git/worktrees/shop-api\n")
+    back = tmp_path / "inside" / "shop" / ".git" / "worktrees" / "shop-api" / "gitdir"
+    back.write_text("../../../../shop-api/.git\n")
     checked(worked(tree))
     (tmp_path / "inside").rename(tmp_path / "host")
     assert (tmp_path / "host" / "shop" / "a b.txt").exists()

@@ -51,6 +51,7 @@ def test_the_address_becomes_a_cookie_and_a_key_and_is_nowhere_else(page: Served
     assert {len(each) for each in (page.token, ticket, key)} == {43}
     shown = page.ask("/", **page.enter())
     assert not any(each in shown.text for each in (page.token, ticket, key, "qb-1", "://"))
+    assert "<noscript>" in shown.text
     policy = shown.headers["content-security-policy"]
     assert policy.startswith("default-src 'none'; script-src 'self'; style-src 'self'; ")
     assert "unsafe" not in policy

@@ -57,10 +57,11 @@ _force = force("anyway", "Also if a droid works on it")
     show=_show_new, example="queen issue new 'Add a search field' --priority 1 --depends-on qb-40"
 )
 @click.argument("title")
-@click.option("--description", default="", help="What is to be done; - reads standard input")
+@click.option("-d", "--description", default="", help="What is to be done; - reads standard input")
 @click.option("--acceptance", help="How one sees that it is done")
-@click.option("--type", "issue_type", default="task", show_default=True, help="task, bug, …")
+@click.option("-t", "--type", "issue_type", default="task", show_default=True, help="task, bug, …")
 @click.option(
+    "-p",
     "--priority",
     type=priority,
     metavar="N",
@@ -71,7 +72,7 @@ _force = force("anyway", "Also if a droid works on it")
 @click.option("--estimate", type=int, metavar="MINUTES", help="How long it takes")
 @click.option("--depends-on", multiple=True, metavar="ISSUE", help="It waits for this one")
 @click.option("--parent", metavar="ISSUE", help="It is part of this one")
-@click.option("--label", "labels", multiple=True, help="A label")
+@click.option("-l", "--label", "labels", multiple=True, help="A label")
 @click.option("--id", "issue_id", metavar="ID", help="Its id; default: a new one")
 @id_prefix
 def new(hive: Hive, title: str, description: str, **fields: Any) -> dict[str, str]:
@@ -85,7 +86,7 @@ def new(hive: Hive, title: str, description: str, **fields: Any) -> dict[str, st
 @click.option("--description", help="A new description; - reads standard input")
 @click.option("--acceptance", help="How one sees that it is done")
 @click.option("--type", "issue_type", help="task, bug, feature, …")
-@click.option("--priority", type=priority, metavar="N", help="0 (most urgent) to 4")
+@click.option("-p", "--priority", type=priority, metavar="N", help="0 (most urgent) to 4")
 @click.option("--estimate", type=int, metavar="MINUTES", help="How long")
 @click.option("--status", help="open, in_progress, in_review, blocked or deferred")
 @click.option("--assignee", help="Whom the tracker gives it to")

@@ -15,6 +15,7 @@ from queenbee.cli.options import seconds
 from queenbee.cli.rendering import ago, entry, left, paragraph, purpose, table
 from queenbee.cli.terminal import say
 from queenbee.core.glob.pattern import why_apart
+from queenbee.core.names import nearest
 from queenbee.core.records import Assignment, Reservation
 from queenbee.core.text import printable, shortened, suggested
 from queenbee.core.timestamps import format_duration, instant_ms
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
 _ID = re.compile(r"qr-[0-9A-Z]{26}")
 _TIME = re.compile(r"[0-9]+[smhd]")
+_OTHERS = ("list", "release", "renew", "check", "overlap", "conflicts")
+"""The commands behind `queen reserve`, none of which takes a pattern first that is such a word."""
 _TOUCHES = 8
 
 
@@ -145,7 +148,8 @@ def reserve(
     *, ?, [abc], {a,b}, and ** for any number of folders. Quote it so that the shell does not
     expand it. The name of a folder covers everything below it.
 
-    While you have one issue, a reservation is for that issue and is released with it.
+    While you have one issue, a reservation is for that issue and is released with it. Give it back
+    before with queen reserve release; there are list, renew, check, overlap and conflicts, too.
     """
     hive.refuse_two_names()
     if terms.pop("keep"):
@@ -154,11 +158,7 @@ def reserve(
         terms["issue_id"] = ""
     elif terms["issue_id"] is not None:
         terms["issue_id"] = hive.issue_id(terms["issue_id"])
-    if patterns[1:] and _TIME.fullmatch(patterns[-1]) and not os.path.exists(patterns[-1]):
-        raise InvalidInput(
-            f"{patterns[-1]} is a time, not a file",
-            hint=suggested("queen reserve", *patterns[:-1], ttl=patterns[-1]),
-        )
+    _refuse_words(patterns)
     for place in hive.reservations.resolve(patterns):
         if place.note:
             tell(place.note)
@@ -174,6 +174,24 @@ def reserve(
     from queenbee.git import touched  # noqa: PLC0415 - start-up
 
     return touched.leases(hive, leases, tell=tell)
+
+
+def _refuse_words(patterns: Sequence[str]) -> None:
+    """Raises `InvalidInput` if the first pattern is a mistyped command, or the last one a time."""
+    if not patterns[1:]:
+        return
+    first, last = patterns[0], patterns[-1]
+    meant = nearest(first, _OTHERS) if first.isalpha() else None
+    if meant and not os.path.exists(first):
+        raise InvalidInput(
+            f"{first} is not a file and no command of queen reserve",
+            hint=suggested(f"queen reserve {meant}", *patterns[1:]),
+        )
+    if _TIME.fullmatch(last) and not os.path.exists(last):
+        raise InvalidInput(
+            f"{last} is a time, not a file",
+            hint=suggested("queen reserve", *patterns[:-1], ttl=last),
+        )
 
 
 def _no_ids(patterns: Sequence[str], command_name: str) -> None:

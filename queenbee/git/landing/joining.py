@@ -19,9 +19,9 @@ from queenbee.git.changes import merge_heads
 from queenbee.git.contents.landing_messages import About, other_message
 from queenbee.git.contents.running_hooks import HOOK_BY_ALIAS, HOOK_BY_GIT, runs_hooks
 from queenbee.git.landing import arrivals, settings_merge
-from queenbee.git.landing.commands import ACTION, AMONG_OTHERS, git, line
+from queenbee.git.landing.commands import ACTION, AMONG_OTHERS, RAW, contents, git, line
 from queenbee.git.landing.committing import secret_message, take_back
-from queenbee.git.landing.conflicts import Unmerged
+from queenbee.git.landing.conflicts import Unmerged, with_markers
 from queenbee.git.landing.refusals import NotLanded, Unresolved, why_refused
 from queenbee.git.landing.work import MERGE, PROPOSED, REBASE, SQUASH
 from queenbee.git.run import names_in, user_git
@@ -151,6 +151,8 @@ class Joining:
             self._go_on_rebasing(self._commands("rebase", "--continue", cwd=place.tree))
             return
         sides = [place.head(), *merge_heads(place.git_dir)]
+        if marked := self._left_markers(sides):
+            raise place.conflict(marked)
         path = os.path.join(place.git_dir, "MERGE_MSG")
         message = safe_open.read(path) if safe_open.is_there(path) else b""
         done = self._commit_merge()
@@ -160,6 +162,16 @@ class Joining:
             take_back(place.tree, sides)
             safe_open.write(path, message)
             raise refusal
+
+    def _left_markers(self, sides: Sequence[str]) -> list[str]:
+        """Returns the files that somebody resolved in which the markers of a conflict were left."""
+        tree = self._place.tree
+        first, *others = [
+            contents(git("diff-index", "--cached", *RAW, no_dash(each), "--", cwd=tree))
+            for each in sides
+        ]
+        resolved = {path for path in first if all(path in each for each in others)}
+        return with_markers(tree, {path: first[path] for path in resolved})
 
     def _secret_message(self) -> NotLanded | None:
         """Returns the refusal for the message of the last commit, if that looks like a secret."""

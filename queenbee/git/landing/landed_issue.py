@@ -13,7 +13,7 @@ from queenbee.checks.consent import Consent
 from queenbee.core.conflicts.appended import everybody_appends_to
 from queenbee.core.names import EVERYONE, PERSON
 from queenbee.core.reviews.review import Review, proposed_branch
-from queenbee.core.text import mentioned, named, quotation, some, suggested
+from queenbee.core.text import mentioned, named, quotation, shell_word, some, suggested
 from queenbee.documents.ralph.verify import seen_checks
 from queenbee.errors import Conflict, InvalidInput, NotYours, QueenError
 from queenbee.git import let_ask, touched
@@ -402,6 +402,7 @@ class _IssueWork(Work):
         # An offer names one issue. Mail about another of the droid's is looked at in its own turn.
         whose = (offer.droid, os.path.basename(offer.tree))
         found = self.hive.assignments.find()
+        has: list[str | None]
         has = [each.issue_id for each in found if {each.droid, each.worktree} & {*whose}]
         if offer.issue_id not in (has or [None]):
             return True
@@ -615,6 +616,10 @@ def _is_unverified(record: VerificationRecord) -> bool:
 def _issue(hive: Hive, issue_id: str | None, asked: Request) -> str | None:
     """Returns the issue to complete, which the actor may end; None if it has none."""
     if issue_id is not None:
+        if " " in issue_id:
+            raise InvalidInput(
+                f"{mentioned(issue_id)} is no issue", hint=f"queen land -m {shell_word(issue_id)}"
+            )
         issue_id = hive.issue_id(issue_id)
         done = hive.issues.completion(issue_id)
         was_done_here = done is not None and done.droid == hive.actor

@@ -265,10 +265,12 @@ class Place:
         wanted = ("diff", *RAW, "--ignore-submodules=none", no_dash(self.target_ref), "HEAD", "--")
         changed = contents(git(*wanted, cwd=self.tree))
         if not changed and self.has(self.head()):
+            is_dirty = git("status", "--porcelain=v1", "--", ".", f":(exclude){_HIVE}", cwd=tree)
             raise NothingToLand(
                 f"nothing to land: {self.target} has all commits of this worktree",
-                hint="if you have not committed your work: queen land -m 'WHAT YOU DID'; "
-                "if there is nothing to commit: queen complete ISSUE",
+                hint="commit your work: queen land -m 'WHAT YOU DID'"
+                if is_dirty
+                else "nothing has changed here; if it is done all the same: queen complete ISSUE",
             )
         if refusal := lost_between(tree, self.target_ref, self.head(), changed):
             raise refusal
@@ -352,9 +354,10 @@ class Place:
         files = sorted(changed & set(differing(tree, self.target_ref, head)))
         # The records change all the time, and are in the way of none but themselves.
         files = [each for each in files if not each.startswith(f"{_HIVE}/")] or files
+        why = f"changes there would be lost: {named(files, SHOWN)}"
         return MainBlocked(
-            f"{tree} cannot be moved to {head[:10]}: {' '.join(said.split())}",
-            hint=f"{way_past(tree, files)}; then queen land"
+            f"{tree} cannot be moved to {head[:10]}: {why if files else ' '.join(said.split())}",
+            hint=f"ask whoever works there; if it is you: {way_past(tree, files)}; then queen land"
             if files
             else f"git -C {shell_word(tree)} status",
             files=files,

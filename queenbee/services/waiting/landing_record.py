@@ -9,7 +9,6 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import signal
 import time
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -99,7 +98,9 @@ class LandingRecord:
             with suppress(OSError, ValueError):
                 pid = int(str(said.get("pid")))
                 if has_open(pid, self.path):
-                    os.kill(pid, signal.SIGINT)
+                    from signal import SIGINT  # noqa: PLC0415 - start-up
+
+                    os.kill(pid, SIGINT)
         while self.is_under_way:
             time.sleep(_AGAIN_S)
         landed = self.read().get("landed")

@@ -14,7 +14,7 @@ import click
 
 from queenbee.cli.app import Invocation, command
 from queenbee.cli.rendering import paragraph
-from queenbee.cli.terminal import say
+from queenbee.cli.terminal import aside, say
 from queenbee.core.prompt_line import TARGETS, line_of
 from queenbee.core.text import printable
 from queenbee.errors import NoHive
@@ -123,5 +123,6 @@ def notify(call: Invocation, run: str | None, bell: bool, once: bool) -> list[Wa
 
     announcer = Announcer(hive, partial(wants, hive), tell)
     if not once:
+        aside("watching until Ctrl-C")
         announcer.run([gates_dir(hive.layout)])
     return announcer.look()

@@ -27,7 +27,7 @@ _NAME_IT = f"name those that you use ({', '.join(AGENTS)}): queen setup claude"
 
 def _show(value: dict[str, list[dict[str, str]]]) -> None:
     if not any(value.values()):
-        say("No file had to be changed.")
+        say("No settings of agents had to be changed.")
     for each in value["agents"]:
         found = f" ({each['found']})" if each["found"] else ""
         paragraph(f"{each['title']}{found}")

@@ -205,7 +205,7 @@ class Trial:
             if ran.failed is not None:
                 self._has_check_failed = True
                 lacks = self._place.what_it_lacks()
-                return ran.failed + (lacks and f"\n({lacks})")
+                return (lacks and f"({lacks})\n") + ran.failed
             self.check_s, self.check_said = ran.seconds, ran.said
             self._has_check_run = True
             said = f": {quotation(ran.said)}" if ran.said else ""
