@@ -83,6 +83,12 @@ def worktree_note(place: Worktree) -> MadeNote | None:
     return _read(said) if mark == noted else None
 
 
+def is_of_droid(place: Worktree, droid: str) -> bool:
+    """Returns whether QueenBee's note gives a worktree to a droid, if there is one."""
+    note = worktree_note(place)
+    return note.droid == droid if note else not os.path.lexists(_kept(place.git_dir))
+
+
 def branch_note(layout: Layout, branch: str) -> MadeNote | None:
     """Returns the note of a branch that QueenBee made, or None."""
     # Only the repository's own file counts: it may include one that git tracks.

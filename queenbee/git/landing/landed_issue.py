@@ -404,12 +404,17 @@ class _IssueWork(Work):
         return False
 
     def keeps_out(self, offer: Offer, paths: Sequence[str]) -> bool:
-        """Returns whether another droid has mail to read first, or somebody else holds files that
-        it changed.
+        """Returns whether another droid does not name an issue that it has, has mail to read first,
+        or somebody else holds files that it changed.
         """
         unread = self.hive.messages.inbox(unread=True, droid=offer.droid)
         # An offer names one issue. Mail about another of the droid's is looked at in its own turn.
-        has = (each.issue_id for each in self.hive.assignments.find(droid=offer.droid))
+        whose = (offer.droid, os.path.basename(offer.tree))
+        found = self.hive.assignments.find()
+        has: list[str | None]
+        has = [each.issue_id for each in found if {each.droid, each.worktree} & {*whose}]
+        if offer.issue_id not in (has or [None]):
+            return True
         issues = [offer.issue_id, *(has if unread else ())]
         if any(stops_landing(each, one) for each in unread for one in issues):
             return True
