@@ -168,6 +168,21 @@ def test_without_a_worktree_it_is_a_note(quick: QuickQueen, repo: Path) -> None:
     assert quick("doctor").code == 0
 
 
+def test_a_repository_without_a_commit_is_noted_and_that_it_has_no_check(
+    quick: QuickQueen, tmp_path: Path
+) -> None:
+    git(tmp_path, "init", "-q", "new")
+    new = tmp_path / "new"
+    assert quick("init", cwd=new).code == 0
+    noted = quick("doctor", "--json", cwd=new)
+    assert [(each["code"], each["severity"]) for each in noted.json] == [
+        *(("no_commit", "note"), ("no_check", "note"))
+    ]
+    assert noted.code == 0
+    subprocess.run(noted.json[0]["hint"], shell=True, cwd=new, check=True, capture_output=True)
+    assert quick("doctor", "--json", cwd=new).json == []
+
+
 def test_a_lock_of_a_git_at_work_is_waited_for(
     quick: QuickQueen, ready: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -288,6 +288,9 @@ class Work:
     def target_fails(self, error: TargetFails) -> None:
         """Called once it is found that the target itself fails its check."""
 
+    def target_passes(self, target: str) -> None:
+        """Called when its check has passed on the target."""
+
     def refuse_unjudged(self, contents: Mapping[str, Sequence[str]], head: str) -> None:
         """Refuses a commit with work that others have still to judge; `contents` has the blobs of
         each file before and after.
