@@ -168,6 +168,16 @@ def test_without_a_worktree_it_is_a_note(quick: QuickQueen, repo: Path) -> None:
     assert quick("doctor").code == 0
 
 
+def test_a_repository_that_git_cannot_read_is_none_where_work_lands(
+    quick: QuickQueen, ready: Path
+) -> None:
+    git(ready, "config", "core.repositoryFormatVersion", "1")
+    git(ready, "config", "extensions.fromTheFuture", "true")
+    (said,) = [each for each in quick("doctor", "--json").json if each["code"] == "git_fails"]
+    assert "extension" in said["message"]
+    assert (said["severity"], quick("doctor").code) == ("error", 1)
+
+
 def test_a_lock_of_a_git_at_work_is_waited_for(
     quick: QuickQueen, ready: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -50,7 +50,7 @@ class Hindrance:
     """Something in the way of landings, with the next command."""
 
     code: str
-    """`no_target`, `main_unfinished`, `locked`, or `main_changed`."""
+    """`no_target`, `main_unfinished`, `locked`, `main_changed` or, for the doctor, `git_fails`."""
     what: str
     hint: str
     path: str
@@ -100,16 +100,18 @@ def in_diagnosis(layout: Layout) -> list[Diagnosis]:
     """Returns the same for the doctor: worth knowing where no worktree is, and else wrong."""
     lands = are_several(layout)
     try:
-        return [
-            Diagnosis(
-                *(each.code, each.path, each.what),
-                hint=each.hint,
-                severity="error" if lands and each.stops else "note",
-            )
-            for each in hindrances(layout)
-        ]
-    except ExternalFailure:  # Such as a git that does not trust the folder.
-        return []
+        found = hindrances(layout)
+    except ExternalFailure as error:  # Such as a format that this git does not know.
+        way = error.hint or f"{suggested('git -C', layout.tree)} status"
+        found = [Hindrance("git_fails", error.message, way, layout.tree)]
+    return [
+        Diagnosis(
+            *(each.code, each.path, each.what),
+            hint=each.hint,
+            severity="error" if lands and each.stops else "note",
+        )
+        for each in found
+    ]
 
 
 def _open_in_main(here: GitTree, target: str | None) -> Iterator[Hindrance]:
