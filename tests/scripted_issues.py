@@ -110,5 +110,5 @@ class ScriptedIssues:
             "state_reason": issue["reason"] and issue["reason"].lower(),
             "assignees": [{"login": each, "username": each} for each in issue["people"]],
             "created_at": issue["created"], "updated_at": issue["updated"],
-            "closed_at": issue["closed"],
+            "closed_at": issue["closed"], "milestone": issue.get("milestone"),
         }  # fmt: skip

@@ -38,8 +38,9 @@ _KEY = re.compile(
     re.IGNORECASE,
 )
 """What the head of a skill, a command or an agent may say: it runs and permits nothing."""
-_RUNS = ("!`", "```!")
+_RUNS = ("!`", "```!", "!{")
 """A command in the text of a skill or a command: its output stands there when the model reads."""
+_HEAD = re.compile(r"[\s\ufeff]*---")
 _OF_SKILL = re.compile(
     r"(?:[^./][^/]*/)*\.[^/]+/skills/[^/]+/(?!(?:.*/)?(?:SKILL\.md$|[^/]*\.json$|\.[^/]+/))",
     re.IGNORECASE,
@@ -131,11 +132,15 @@ def _is_read_only(text: str) -> bool:
     """Returns whether a skill, a command or an agent is a text for the model and nothing else."""
     if any(each in text for each in _RUNS):
         return False
-    lines = text.lstrip("\ufeff").splitlines()
-    if not lines or lines[0].strip() != "---":
-        return True
-    head = [*takewhile(lambda each: each.strip() != "---", lines[1:])]
-    is_plain = all(_KEY.match(each) or not each.strip() or each[0] == " " for each in head)
+    # No other ends of lines count: what hides behind one is asked for.
+    lines = text.replace("\r\n", "\n").lstrip("\ufeff").split("\n")
+    if lines[0] != "---":  # `---js` is a head that some clients run.
+        return not _HEAD.match(text)
+    head = [*takewhile(lambda each: each != "---", lines[1:])]
+    is_plain = all(
+        len(each.splitlines()) < 2 and (_KEY.match(each) or not each.strip() or each[0] == " ")
+        for each in head
+    )
     return is_plain and (not head or head[0][:1] not in (" ", ""))
 
 

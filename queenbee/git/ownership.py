@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from queenbee.core.command_lines import no_dash
 from queenbee.core.text import mentioned, suggested
-from queenbee.errors import Conflict, ExternalFailure, NotFound, QueenError
+from queenbee.errors import Conflict, ExternalFailure, InvalidInput, NotFound, QueenError
 from queenbee.git.run import as_the_user, git, line
 from queenbee.store import safe_open
 from queenbee.store.droids.agent_callers import calling_agent
@@ -81,6 +81,12 @@ def worktree_note(place: Worktree) -> MadeNote | None:
     except (OSError, QueenError):
         return None
     return _read(said) if mark == noted else None
+
+
+def is_of_droid(place: Worktree, droid: str) -> bool:
+    """Returns whether QueenBee's note gives a worktree to a droid, if there is one."""
+    note = worktree_note(place)
+    return note.droid == droid if note else not os.path.lexists(_kept(place.git_dir))
 
 
 def branch_note(layout: Layout, branch: str) -> MadeNote | None:
@@ -265,8 +271,10 @@ def refuse_outside(layout: Layout) -> None:
 
 def refuse_stranger(layout: Layout) -> None:
     """Raises `Conflict` for whom the branch of this worktree is nothing to land: another hive, and
-    an agent of a team outside of its worktree.
+    an agent of a team outside of its worktree. Raises `InvalidInput` outside git.
     """
+    if git_tree(layout.tree) is None:
+        raise InvalidInput("this is not a git repository", hint="git init")
     refuse_other_hive(layout)
     refuse_outside(layout)
 

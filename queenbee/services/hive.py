@@ -121,6 +121,9 @@ class Services(Store):
     def _known_issues(self) -> Collection[str]:
         return self.issues.ids()
 
+    def _referred(self, text: str) -> list[str]:
+        return self.issues.referred(text)
+
     def _check_claimable(self, issue_id: str, droid: str, *, anyway: bool) -> Issue | None:
         return self.issues.check_claimable(issue_id, droid, anyway=anyway)
 
@@ -178,14 +181,14 @@ class Services(Store):
 
     def issue_id(self, text: str, *, recorded: bool = False) -> str:
         """Returns the id of the issue that an id or a part of one names, or the text itself if it
-        names none; `42` names `qb-42`. Raises `Ambiguous`.
+        names none; `42` names `qb-42`, else what was imported as number 42. Raises `Ambiguous`.
 
         Where any id is allowed, a text may be the id of something new, so that only `recorded`
         looks for it, also among the issues that somebody has.
         """
         from queenbee.services.short_ids import issue_id  # noqa: PLC0415 - start-up
 
-        return issue_id(self, self._known_issues, text, recorded=recorded)
+        return issue_id(self, self._known_issues, self._referred, text, recorded=recorded)
 
     def short_ids(self, kind: str, identifiers: Iterable[str]) -> dict[str, str]:
         """Returns the shortest end of each id that no other record of this kind has."""

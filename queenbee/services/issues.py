@@ -143,6 +143,19 @@ class Issues:
         """Returns the ids of all issues, without tombstones. Raises `Unreadable`."""
         return [key for key, issue in self._read().items() if issue.status != "tombstone"]
 
+    def referred(self, text: str) -> list[str]:
+        """Returns the ids of the issues whose `external_ref` is this, or this after its source, or
+        ends in this number: `5` and `#5` are `…/issues/5`.
+        """
+        number = text.removeprefix("#")
+        ends = [f"{mark}{number}" for mark in "/:#-"] if number.isdecimal() else [f":{text}"]
+        return [
+            key
+            for key, each in self._read().items()
+            if text and isinstance(ref := each.get(_REF), str) and each.status != "tombstone"
+            if ref == text or ref.endswith(tuple(ends))
+        ]
+
     def taken_ids(self) -> Collection[str]:
         """Returns the ids that no new issue can have: those of tombstones, too."""
         return {*self._store.tracker().ids(), *self._documents.issues()}

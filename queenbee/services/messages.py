@@ -41,6 +41,8 @@ BY_HIVE = "by_hive"
 """The field of a message that the hive has written itself."""
 CHECK_FILES = "check_files"
 """The field of a message to the person that lists what of the check is changed."""
+TARGET_FAILS = "target_fails"
+"""The field of a message to everybody that names a branch whose own check fails."""
 _SUBJECT_LENGTH = 100
 """As the records document recommends. Only a subject taken from the body is cut to it."""
 
@@ -584,6 +586,17 @@ def stage(
             record["thread_id"] = thread_id = identifier
         staged.append(Message(tx.create(KIND, record, identifier=identifier)))
     return staged
+
+
+def withdraw(store: Store, field: str, value: str) -> None:
+    """Hides the messages to everybody in which the hive has written this: it holds no longer."""
+    told = store.state(KIND).select({"to": EVERYONE})
+    over = [str(each["id"]) for each in told if each.get(BY_HIVE) and each.get(field) == value]
+    if over:
+        with store.transaction() as tx:
+            gone = {"deleted": True, "deleted_at": tx.now, "deleted_by": store.actor}
+            for each in over:
+                tx.update(KIND, each, gone)
 
 
 def _draft(given: Mapping[str, Any]) -> Draft:

@@ -4,7 +4,7 @@ A whole id always wins, but for a short one of a record that is also a part of a
 made: a row that somebody pushed may have the part that a list has shown. Otherwise the ids that end
 in the part count; if there are none, those that begin with it; if there are none, those that
 contain it. Lists show the shortest end that names one record, so what is copied from a list is an
-id.
+id. An imported issue is also called what it is called where it came from.
 """
 
 from __future__ import annotations
@@ -76,11 +76,14 @@ def _splits_a_number(identifier: str, part: str) -> bool:
 def issue_id(
     store: Store,
     issues: Callable[[], Collection[str]],
+    referred: Callable[[str], list[str]],
     text: str,
     *,
     recorded: bool,
 ) -> str:
-    """Returns the id of the issue that an id or a part of one names; see `Services.issue_id`."""
+    """Returns the id of the issue that an id or a part of one names, or its name elsewhere, for
+    which `referred` looks; see `Services.issue_id`.
+    """
     setting, tracker = store.layout.settings.issues, store.tracker()
     tracked = not tracker.is_empty or os.path.exists(tracker.path)
     anything = setting == "off" or (setting == "auto" and not tracked)
@@ -97,10 +100,13 @@ def issue_id(
                 return text
         held = store.state("assignments").project(("issue_id",), {"status": "active"})
         known.update(dict.fromkeys(each for (each,) in held if isinstance(each, str)))
-    return one_of(known, text) or text
+    if named := one_of(known, text):
+        return named
+    found = referred(text)
+    return only(text, found, "names several issues") if found else text
 
 
-def only(text: str, found: Iterable[str]) -> str:
+def only(text: str, found: Iterable[str], problem: str = "is a part of several ids") -> str:
     """Returns the one id of these that a part names. Raises `Ambiguous` if there are several."""
     first, *others = sorted(found)
     if not others:
@@ -108,7 +114,7 @@ def only(text: str, found: Iterable[str]) -> str:
     candidates = [first, *others]
     more = ", …" if len(candidates) > _SHOWN else ""
     raise Ambiguous(
-        f"{text!r} is a part of several ids: {', '.join(candidates[:_SHOWN])}{more}",
+        f"{text!r} {problem}: {', '.join(candidates[:_SHOWN])}{more}",
         hint="give more of the id",
         candidates=candidates,
     )

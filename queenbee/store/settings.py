@@ -324,7 +324,10 @@ SETTINGS = (
 )  # fmt: skip
 """Whatever is said of a setting is in its row: the file that `queen init` writes, the check of a
 value, the default, and the table in `docs/format.md` come from it."""
-JUDGING = ("land.check", "land.check_timeout", "land.guard_check", "land.join", "land.union")
+JUDGING = (
+    *("land.check", "land.check_timeout", "land.guard_check", "land.recheck"),
+    *("land.join", "land.union"),
+)
 """The settings that count once the target has them: they decide about checks, and what is joined
 without anybody.
 """

@@ -56,6 +56,24 @@ class TestAList:
         assert row["created_at"] == "2026-01-02T03:04:05.000Z"
         assert row["updated_at"] > row["created_at"]
 
+    @pytest.mark.parametrize(
+        ("labels", "priority"),
+        [
+            (["priority: high"], 1),
+            (["Priority/Critical"], 0),
+            (["priority:low"], 3),
+            (["priority::1"], 1),
+            (["prio-lowest"], 4),
+            (["P: medium", "p0"], 2),
+            (["p3"], 3),
+            (["priority: none", "priority: soon", "P1"], 1),
+            (["2", "high", "p-high", "priority", "prioritize", "p: x", "pr: high"], 2),
+        ],
+    )
+    def test_takes_its_priority_from_labels(self, labels: list[str], priority: int) -> None:
+        row = row_of(imported([{**ISSUE, "labels": [{"name": each} for each in labels]}]))
+        assert (row["priority"], row["labels"]) == (priority, labels)
+
     def test_makes_the_same_ids_in_every_clone(self) -> None:
         assert row_of(imported([ISSUE]))["id"] == row_of(imported([{**ISSUE, "title": "x"}]))["id"]
 

@@ -232,6 +232,9 @@ class TestCodeHosts:
                                "web_url": "https://gitlab.com/g/p/-/issues/7"}])  # fmt: skip
         assert list_summary(listed) == "GitLab export, 2 issues"
         assert warnings(listed) == {"not imported": "weight (2), milestone (2)"}
+        assert "--map 'NAME=labels'" in str(listed.findings()[0].hint)
+        mapped = read_issue_list(json.dumps([entry]).encode(), mapped=["milestone=labels"])
+        assert [each.fields["labels"] for each in mapped.issues] == [["v1", "bug"]]
         pipes, two = (change.row for change in taken(listed).changes)
         assert pipes["external_ref"] == "https://gitlab.com/g/p/-/issues/6"
         assert (pipes["status"], two["status"], pipes["assignee"]) == ("open", "closed", "ann")

@@ -67,3 +67,12 @@ def test_nothing_of_another_repository_runs(
         assert (refused.code, "is that of another repository" in refused.err) == (5, True), refused
     assert not ran.exists()
     assert (tree / "ui.txt").read_text() == "changed\n"
+
+
+def test_a_folder_outside_git_has_nothing_to_land(quick: QuickQueen, tmp_path: Path) -> None:
+    (folder := tmp_path / "plain").mkdir()
+    assert quick("init", cwd=folder).code == 0
+    for words in (("-m", "x"), ("--continue",), ("--unchecked",)):
+        refused = quick("land", *words, "--json", cwd=folder, as_="ui")
+        assert (refused.code, refused.error["hint"]) == (2, "git init")
+        assert refused.error["message"] == "this is not a git repository"

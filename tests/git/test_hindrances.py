@@ -176,6 +176,23 @@ def test_a_repository_that_git_cannot_read_is_none_where_work_lands(
     (said,) = [each for each in quick("doctor", "--json").json if each["code"] == "git_fails"]
     assert "extension" in said["message"]
     assert (said["severity"], quick("doctor").code) == ("error", 1)
+    (ready / ".git" / "HEAD").write_text("ref: refs/heads/.invalid\n")  # As with a reftable.
+    assert {each["code"] for each in quick("doctor", "--json").json} == {"git_fails"}
+
+
+def test_a_repository_without_a_commit_is_noted_and_that_it_has_no_check(
+    quick: QuickQueen, tmp_path: Path
+) -> None:
+    git(tmp_path, "init", "-q", "new")
+    new = tmp_path / "new"
+    assert quick("init", cwd=new).code == 0
+    noted = quick("doctor", "--json", cwd=new)
+    assert [(each["code"], each["severity"]) for each in noted.json] == [
+        *(("no_commit", "note"), ("no_check", "note"))
+    ]
+    assert noted.code == 0
+    subprocess.run(noted.json[0]["hint"], shell=True, cwd=new, check=True, capture_output=True)
+    assert quick("doctor", "--json", cwd=new).json == []
 
 
 def test_a_lock_of_a_git_at_work_is_waited_for(

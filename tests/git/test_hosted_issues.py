@@ -113,8 +113,11 @@ class TestAPull:
         assert said.splitlines()[-1] == "5 added, 0 updated, 0 kept"
         found = rows(quick)
         assert [found[each]["state"] for each in "15"] == ["ready", "done"]
-        there.write(2, title="Changed")
-        assert pulled(quick).splitlines()[-1] == "0 added, 1 updated, 1 kept"
+        there.write(2, title="Changed", milestone={"title": "v1"})
+        again = pulled(quick).splitlines()
+        assert again[-1] == "0 added, 1 updated, 1 kept"
+        assert again[1] == "warning : not imported: milestone (1)"
+        assert not any("try:" in each for each in again)  # It has no --map.
         assert quick("config", "set", "host.issues", "both").code == 0
         landed(quick, repo, "1")
         git(repo, "push", "-q", "origin", "HEAD:refs/heads/work")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -93,6 +94,20 @@ def test_a_check_that_passed_on_the_same_files_is_named_and_skipped_only_if_that
     git(tree, "commit", "-q", "--allow-empty", "-m", "is checked otherwise")
     landed(tree, rules=Rules(check=f"{rules.check}; true", rechecks=rechecks))
     assert len(ran.read_text().split()) == runs + 2
+
+
+def test_what_the_state_folder_says_of_a_check_that_passed_spares_none(
+    repo: Path, worktree: Worktree
+) -> None:
+    tree, rules = worktree("one"), Rules(check="test ! -e bad", rechecks=False)
+    commit_file(tree, "new.txt", "x\n")
+    landed(tree, rules=rules)
+    noted = json.loads((repo / ".git/queenbee-passed").read_text())
+    commit_file(tree, "bad", "x\n")
+    noted["commit"] = head(tree)
+    (pace,) = (repo / ".git/queenbee/landing").glob("*/pace")
+    pace.write_text(json.dumps({**json.loads(pace.read_text()), "last_passed": noted}))
+    assert does_not_land(tree, rules=rules)
 
 
 def test_a_check_that_fails_lands_nothing(repo: Path, worktree: Worktree) -> None:

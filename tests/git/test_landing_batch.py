@@ -67,7 +67,7 @@ class Team:
     def lasted(self, check_s: float) -> None:
         """Says how long the last check took."""
         os.makedirs(self.folder, exist_ok=True)
-        Pace(self.folder, 16).note([], passed=True, check_s=check_s)
+        Pace(self.folder, 16, self.folder).note([], passed=True, check_s=check_s)
 
     def start(self, trees: Sequence[Path], check: str = "true", *more: str) -> list[Started]:
         """Starts one after the other, each when the one before is in the line."""
@@ -570,7 +570,7 @@ class TestThePace:
     NAMES = tuple(str(each) for each in range(16))
 
     def pace(self, folder: Path) -> Pace:
-        return Pace(str(folder), 16)
+        return Pace(str(folder), 16, str(folder))
 
     def test_is_slower_the_more_fail_and_one_by_one_while_many_do(self, tmp_path: Path) -> None:
         def most() -> int:
@@ -701,3 +701,52 @@ def test_a_promise_moves_no_branch_that_has_not_asked_for_it(
         Promises(team.folder, str(trees[0])).add(**promise)
         done = team.queen("land", "--check", "false", cwd=trees[0], as_="w0")
         assert (done.code, head(trees[0])) == (1, before), done
+
+
+class TestAnOfferThatItsWorktreeHasForged:
+    """Its own git directory is where an agent in a sandbox may write."""
+
+    def lands(self, team: Team, trees: Sequence[Path], **forged: object) -> bool:
+        """Returns whether the second worktree's work lands in the turn of the first."""
+        first = waiting_line.enter(team.folder, {"droid": "ui", "target": "main"}, 1)
+        started = [team.queen.start("land", "--check", "true", cwd=trees[0], as_="w0")]
+        team.until(lambda: len(list(waiting_line.live(team.folder))) == 2)
+        started.append(team.queen.start("land", "--check", "true", cwd=trees[1], as_="w1"))
+        team.until(lambda: len(list(waiting_line.live(team.folder))) == 3)
+        path = team.repo / ".git" / "worktrees" / "w1" / ASKED
+        path.write_text(json.dumps({**json.loads(path.read_text()), **forged}))
+        os.kill(started[1].pid, signal.SIGSTOP)
+        first.leave()
+        (_, said), *_ = team.finish(started[:1])
+        os.kill(started[1].pid, signal.SIGKILL)
+        started[1].communicate()
+        return "together with w1" in said
+
+    def test_lands_no_work_that_the_checks_of_its_issue_refuse(
+        self, team: Team, trees: Sequence[Path]
+    ) -> None:
+        put_bead(team.repo, ralph_bead("gt-1", "false"))
+        assert team.queen("config", "trust", "--yes").code == 0
+        assert team.queen("claim", "gt-1", as_="w1", cwd=trees[1]).code == 0
+        assert not self.lands(team, trees, issue_id=None)
+
+    def test_lands_nothing_but_the_tip_of_its_branch(
+        self, team: Team, trees: Sequence[Path]
+    ) -> None:
+        commit_file(trees[1], "more.txt", "x\n")
+        assert not self.lands(team, trees, head=head(trees[1], "HEAD~"))
+
+    def test_lands_nothing_in_the_name_of_another(self, team: Team, trees: Sequence[Path]) -> None:
+        made = team.queen("worktree", "add", "w9", as_="w9")
+        assert made.code == 0, made
+        git_dir = next((team.repo / ".git" / "worktrees").glob("*w9"))
+        (team.repo / ".git" / "queenbee-made" / "w1").write_bytes(
+            (team.repo / ".git" / "queenbee-made" / git_dir.name).read_bytes()
+        )
+        (team.repo / ".git" / "worktrees" / "w1" / "queenbee-made").write_bytes(
+            (git_dir / "queenbee-made").read_bytes()
+        )
+        assert not self.lands(team, trees)
+
+    def test_lands_as_it_is_if_it_is_not(self, team: Team, trees: Sequence[Path]) -> None:
+        assert self.lands(team, trees)

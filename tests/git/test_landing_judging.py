@@ -152,6 +152,18 @@ def test_how_conflicts_are_joined_is_not_taken_from_a_file_either(
     assert (refused.code, "conflict: CHANGELOG.md" in refused.err) == (5, True)
 
 
+def test_whether_the_check_runs_again_is_not_taken_from_a_file_either(
+    queen: Queen, repo: Path, tmp_path: Path, log: Path
+) -> None:
+    commit_file(repo, SETTINGS, check_of(named(log, "run")))
+    tree = begin(repo, tmp_path)
+    assert landing(queen, tree).code == 0
+    (repo / SETTINGS).write_text(f"{check_of(named(log, 'run'))}recheck = false\n")
+    git(tree, "commit", "-q", "--allow-empty", "-m", "says more")
+    assert landing(queen, tree).code == 0
+    assert log.read_text() == "run\nrun\n"
+
+
 def test_the_check_of_this_machine_counts_in_place_of_all(
     quick: QuickQueen, repo: Path, tmp_path: Path, log: Path
 ) -> None:

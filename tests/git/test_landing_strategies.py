@@ -745,7 +745,9 @@ class TestWhoResolvesAConflict:
     ) -> None:
         go, folder = tmp_path / "go", folder_of(opened(repo), "main")
         check = f"while [ ! -e {go} ]; do sleep 0.05; done"
-        Pace(folder, 16).note([], passed=True, check_s=200)  # It begins again with who comes.
+        Pace(folder, 16, folder).note(
+            [], passed=True, check_s=200
+        )  # It begins again with who comes.
         git(repo, "worktree", "add", "-q", str(tmp_path / "fourth"), "-b", "fourth")
         commit_file(tmp_path / "fourth", "more.txt", "x\n")
         fourth = queen.start("land", "--check", check, as_="fourth", cwd=tmp_path / "fourth")

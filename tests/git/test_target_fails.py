@@ -109,13 +109,21 @@ def test_is_checked_once_for_all_and_everybody_is_told_once(red: Red) -> None:
     assert "mend main: a branch with which the check passes lands as ever" in mail[0]["body"]
 
 
-def test_goes_on_once_the_target_has_moved(red: Red) -> None:
+def unread(red: Red, name: str) -> list[str]:
+    mail: Lines = red.quick("msg", "inbox", "--unread", "--json", as_=name).json
+    return [each["subject"] for each in mail]
+
+
+def test_goes_on_once_the_target_has_moved_and_what_was_told_is_taken_back(red: Red) -> None:
+    assert red.quick("msg", "send", "@all", "hello", as_="boss").code == 0
     red.breaks()
     red.tree("ui")
     assert red.land("ui").code == 3
+    assert unread(red, "api") == ["main itself fails its check", "hello"]
     git(red.repo, "rm", "-q", "bad")
     git(red.repo, "commit", "-qm", "mended")
     assert red.land("ui").code == 0
+    assert unread(red, "api") == ["hello"]
     assert (red.repo / "ui").exists()
 
 

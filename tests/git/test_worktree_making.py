@@ -125,7 +125,7 @@ def test_what_git_refuses_has_a_way_out(tree: Path) -> None:
 def test_a_repository_that_git_cannot_read_is_not_one_without_commits(tree: Path) -> None:
     git(tree, "config", "core.repositoryFormatVersion", "1")
     git(tree, "config", "extensions.fromTheFuture", "true")
-    with pytest.raises(ExternalFailure, match="(?i)extension.*fromTheFuture"):
+    with pytest.raises(ExternalFailure, match=r"(?i)extension.*fromTheFuture"):
         add(opened(tree), "ui")
 
 

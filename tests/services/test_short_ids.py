@@ -136,3 +136,53 @@ def test_an_issue_that_only_records_know_is_itself_and_not_a_part_of_another(
 def test_nothing_is_found_by_what_is_no_part(hive: Hive) -> None:
     with pytest.raises(NotFound, match="there is no message 'W6XY'"):
         hive.messages.get("W6XY")
+
+
+ADDRESS = "https://github.com/me/shop/issues/5"
+
+
+def imported(beads: Path, **refs: str) -> None:
+    rows = [{"id": f"qb-{key}", "title": key, "external_ref": ref} for key, ref in refs.items()]
+    gone = {"id": "qb-gone", "title": "x", "status": "tombstone", "external_ref": f"{ADDRESS}?"}
+    write_lines(beads / "issues.jsonl", *rows, gone)
+
+
+@pytest.mark.parametrize("text", ["5", "#5", ADDRESS])
+def test_an_imported_issue_is_found_by_its_number_and_its_address(
+    hive: Hive, beads: Path, text: str
+) -> None:
+    imported(beads, login=ADDRESS, other=ADDRESS.replace("/5", "/15"), key="linear:ENG-7")
+    assert hive.issue_id(text) == "qb-login"
+    assert hive.issue_id("ENG-7") == hive.issue_id("7") == "qb-key"
+    assert hive.issue_id("15") == "qb-other"
+    for nobodys in ("1", "#", "", "NG-7", f"{ADDRESS}?"):
+        assert hive.issue_id(nobodys) == nobodys
+
+
+def test_a_number_of_several_imported_issues_is_refused_with_the_candidates(
+    hive: Hive, beads: Path
+) -> None:
+    imported(beads, login=ADDRESS, other="gitlab:5")
+    with pytest.raises(Ambiguous, match="'5' names several issues: qb-login, qb-other") as refusal:
+        hive.issue_id("5")
+    assert refusal.value.candidates == ["qb-login", "qb-other"]
+    assert hive.issue_id(ADDRESS) == "qb-login"
+
+
+def test_an_id_wins_over_the_number_of_an_imported_issue(hive: Hive, beads: Path) -> None:
+    imported(beads, login=ADDRESS, **{"5": "gitlab:9"})
+    assert hive.issue_id("5") == "qb-5"
+
+
+def test_every_issue_command_takes_the_number_of_an_imported_issue(
+    quick: QuickQueen, beads: Path
+) -> None:
+    imported(beads, login=ADDRESS, other="gitlab:9")
+    assert quick("issue", "edit", "5", "--label", "web", "--json").json[0]["id"] == "qb-login"
+    assert quick("issue", "dep", "9", "#5", "--json").json[0]["id"] == "qb-other"
+    assert quick("issue", "close", "5", "--json").json[0]["status"] == "closed"
+    assert quick("issue", "reopen", ADDRESS, "--json").json[0]["status"] == "open"
+    assert quick("claim", "5", "--json", as_="api").json[0]["issue_id"] == "qb-login"
+    shown = quick("show", "#5").out
+    assert f"\n{ADDRESS}\nlabels: web\n" in shown
+    assert quick("issue", "delete", "9", "--json").json[0]["id"] == "qb-other"

@@ -320,11 +320,24 @@ class TestSteps:
         assert (holder(hive, "qb-1"), holder(hive, "qb-2")) == ("ui-engineer", None)
 
 
+def test_a_second_one_says_what_an_issue_is_now(hive: Hive) -> None:
+    hive.issues.edit("qb-1", title="Other", add_labels=["a", "b"])
+    assert sentences(hive) == ["qb-1 is again as before: title “Issue 1”, no labels"]
+    done = hive.undo()
+    assert [str(each) for each in done.reversals] == [
+        "qb-1 is again as before: title “Other”, labels “a, b”"
+    ]
+    assert "function" not in repr(done)
+    hive.issues.depend("qb-1", "qb-2")
+    hive.undo()
+    assert sentences(hive) == ["qb-1 is again as before: dependencies"]
+
+
 @pytest.mark.slow
 def test_a_person_at_a_terminal_is_shown_what_follows_and_asked(queen: Queen, hive: Hive) -> None:
     assert queen("issue", "edit", "qb-1", "--title", "Other").code == 0
     code, out = at_a_terminal(queen, "n\n", "undo")
-    assert "qb-1 is again as before: title" in out
+    assert "qb-1 is again as before: title “Issue 1”" in out
     assert code != 0
     assert hive.issues.get("qb-1").title == "Other"
     code, out = at_a_terminal(queen, "y\n", "undo")

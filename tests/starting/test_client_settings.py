@@ -10,6 +10,8 @@ from bead_files import put_bead, ralph_bead
 from hives import Queen, at_a_terminal, git
 from teams import WORKS, Team
 
+from queenbee.git.landing.judged.client_files import client_files
+
 pytestmark = pytest.mark.slow
 
 CLAUDE = """commands=$(sed -n 's/.*"command": "\\(.*\\)".*/\\1/p' .claude/settings.json .mcp.json)
@@ -127,6 +129,30 @@ class TestSettingsThatNobodyHasSeen:
         settings(team, path, says)
         ran = team.start(*START, "--json")
         assert (ran.code, [each["from"] for each in ran.error["commands"]]) == (5, [path])
+
+    def test_are_heads_that_only_a_client_takes_for_one(self, team: Team) -> None:
+        heads = {
+            "js": "---js\n(function(){})()\n---\n",
+            "blank": "\n--- \nhooks: x\n---\n",
+            "ends": "---\ndescription: >\n  a\n  ---\npermission:\n  bash: allow\n---\n",
+            "hides": "---\nname: a\u2028hooks: x\n---\n",
+            "returns": "---\nname: a\rhooks: x\n---\n",
+            "qwen": "now !{sh evil.sh}",
+        }
+        for name, says in heads.items():
+            settings(team, f".opencode/command/{name}.md", f"{says}text")
+        settings(team, ".opencode/command/plain.md", "---\r\nname: a\r\n---\r\ntext\n---js\n")
+        asked = [each["from"] for each in team.queen("config", "trust", "--json").error["commands"]]
+        assert asked == sorted(f".opencode/command/{name}.md" for name in heads)
+
+    def test_are_those_of_other_clients_that_a_client_reads(self, team: Team) -> None:
+        paths = [".agents/skills/x/SKILL.md", ".claude/skills/x/SKILL.md", ".kilocodemodes"]
+        paths += [".github/plugin/x.json", ".github/skills/x/SKILL.md"]
+        for path in paths:
+            settings(team, path, "---js\n")
+        assert client_files(str(team.repo), "opencode") == paths[:2]
+        assert client_files(str(team.repo), "kilo") == paths[:3]
+        assert {*paths[3:]} < {*client_files(str(team.repo), "copilot")}
 
     def test_are_those_behind_a_link_too(self, team: Team, tmp_path: Path) -> None:
         settings(team, "tools/settings.json", hook(team))

@@ -96,7 +96,11 @@ def new(hive: Hive, title: str, description: str, **fields: Any) -> dict[str, st
 def edit(hive: Hive, issue_id: str, description: str | None, **fields: Any) -> list[Issue]:
     """Change an issue of the tracker"""
     text = body_or_stdin(description) if description is not None else None
-    return [hive.issues.edit(issue_id, description=text, **fields)]
+    return [hive.issues.edit(_known(hive, issue_id)[0], description=text, **fields)]
+
+
+def _known(hive: Hive, *issue_ids: str) -> list[str]:
+    return [hive.issue_id(each, recorded=True) for each in issue_ids]
 
 
 @command(show=_show_changed, example="queen issue close qb-42 --reason 'not needed'")
@@ -108,7 +112,7 @@ def close(hive: Hive, issue_ids: tuple[str, ...], reason: str | None, anyway: bo
 
     If you work on it, queen complete closes it.
     """
-    return hive.issues.close(*issue_ids, reason=reason, anyway=anyway)
+    return hive.issues.close(*_known(hive, *issue_ids), reason=reason, anyway=anyway)
 
 
 @command(show=_show_changed, example="queen issue delete qb-42 --reason 'entered twice'")
@@ -121,14 +125,14 @@ def delete(hive: Hive, issue_ids: tuple[str, ...], reason: str | None, anyway: b
     The row stays as a tombstone, so that other clones delete it too: queen issues --deleted. To
     have it again: queen issue reopen.
     """
-    return hive.issues.delete(*issue_ids, reason=reason, anyway=anyway)
+    return hive.issues.delete(*_known(hive, *issue_ids), reason=reason, anyway=anyway)
 
 
 @command(show=_show_changed, example="queen issue reopen qb-42")
 @click.argument("issue_ids", nargs=-1, required=True, metavar="ISSUE...")
 def reopen(hive: Hive, issue_ids: tuple[str, ...]) -> list[Issue]:
     """Open issues again that are closed, completed or deleted"""
-    return hive.issues.reopen(*issue_ids)
+    return hive.issues.reopen(*_known(hive, *issue_ids))
 
 
 @command(
@@ -143,7 +147,7 @@ def dep(hive: Hive, issue_id: str, on: tuple[str, ...], kind: str, remove: bool)
     if issue_id in ("add", "remove") and on[1:] and hive.issues.get_or_none(issue_id) is None:
         meant = suggested("queen issue dep", *on, remove=issue_id == "remove")
         raise InvalidInput(f"there is no issue {issue_id!r}: only the issues are named", hint=meant)
-    return [hive.issues.depend(issue_id, *on, kind=kind, remove=remove)]
+    return [hive.issues.depend(*_known(hive, issue_id, *on), kind=kind, remove=remove)]
 
 
 @command(

@@ -184,6 +184,10 @@ def _show_issue(view: Overview, issue: Issue) -> None:
     has = f", {held.droid} has it{in_review(held)}" if held is not None else ""
     status = f"{issue.status}{has}"
     paragraph(f"P{issue.priority} {printable(issue.issue_type)}, {printable(status)}{blocked}")
+    if ref := issue.get("external_ref"):
+        paragraph(printable(str(ref)))
+    if isinstance(labels := issue.get("labels"), list) and labels:
+        paragraph(printable(f"labels: {some([*map(str, labels)], _SHOWN)}"))
     describe(issue.fields)
 
 

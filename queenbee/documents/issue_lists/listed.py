@@ -45,7 +45,8 @@ from queenbee.errors import InvalidInput
 
 _MOST_TITLE = 500
 """Beads takes no longer title."""
-_PRIORITY = re.compile(r"(?:priority\W*)?(p?[0-4])", re.IGNORECASE)
+_PRIORITY = re.compile(r"(?:prio(?:rity)?[\W_]*|p\s*[:/]+\s*)(.+)|(p[0-4])", re.IGNORECASE)
+"""A label that says a priority: its word or number, or `P1` alone."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +84,8 @@ class IssueList:
     """How many issues have what was not understood: by what it is, then by its name."""
     says_needs: bool = False
     """Whether it says anything about dependencies."""
+    can_map: bool = True
+    """Whether whoever gives it can say what its names mean."""
 
     @property
     def count(self) -> int:
@@ -100,7 +103,7 @@ class IssueList:
                 "",
                 f"{what}: " + ", ".join(f"{name} ({n})" for name, n in counts.most_common(20)),
                 "warning",
-                hint=_HINTS.get(what),
+                hint=_HINTS.get(what) if self.can_map else None,
             )
             for what, counts in self.unread.items()
         ]
@@ -113,7 +116,7 @@ _WRITTEN = frozenset({"taskmaster", "backlog.md"})
 _CUT = "titles cut to 500 characters, whole in the description"
 _HINTS = {
     _STATE: "--map 'NAME=open', or in_progress, in_review, blocked, deferred, closed",
-    _COLUMN: "--map 'NAME=title', or another field: queen issue import --help",
+    _COLUMN: "--map 'NAME=labels', or another field: queen issue import --help",
 }
 
 
@@ -330,10 +333,8 @@ class _Reader:
         said = next((first(value) for value in self._values(entry, "priority")), None)
         if said is None:
             matches = (_PRIORITY.fullmatch(each.strip()) for each in labels)
-            ranks = (
-                each for each in matches if each and not each[0].isdecimal()
-            )  # No number alone.
-            return next((PRIORITIES[each[1].lower()] for each in ranks), None)
+            ranks = (PRIORITIES.get(plain(each[1] or each[2])) for each in matches if each)
+            return next((each for each in ranks if each is not None), None)
         word = plain(said)
         tables = (self._source.priorities, PRIORITIES)
         found = next((table[word] for table in tables if word in table), -1)

@@ -11,11 +11,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from queenbee.checks.finding import check_setting
 from queenbee.core.text import mentioned, named, suggested
 from queenbee.errors import ExternalFailure, InvalidInput, QueenError
 from queenbee.git.landing.place import UNMERGED, but_records, refuse_no_target, way_to_a_branch
 from queenbee.git.landing.refusals import SHOWN, MainBlocked
-from queenbee.git.run import git, names_in, without_programs
+from queenbee.git.run import git, line, names_in, without_programs
 from queenbee.git.trees.hidden import changed_of, hidden_in, way_to_show
 from queenbee.git.unfinished import OPEN, open_operations
 from queenbee.git.worktrees.left_locks import Where, lock_paths
@@ -50,7 +51,9 @@ class Hindrance:
     """Something in the way of landings, with the next command."""
 
     code: str
-    """`no_target`, `main_unfinished`, `locked`, `main_changed` or, for the doctor, `git_fails`."""
+    """`no_target`, `main_unfinished`, `locked`, `main_changed`, `no_commit`, `no_check`, or
+    `git_fails`.
+    """
     what: str
     hint: str
     path: str
@@ -100,7 +103,7 @@ def in_diagnosis(layout: Layout) -> list[Diagnosis]:
     """Returns the same for the doctor: worth knowing where no worktree is, and else wrong."""
     lands = are_several(layout)
     try:
-        found = hindrances(layout)
+        found = [*hindrances(layout), *_unborn(layout)]
     except ExternalFailure as error:  # Such as a format that this git does not know.
         way = error.hint or f"{suggested('git -C', layout.tree)} status"
         found = [Hindrance("git_fails", error.message, way, layout.tree)]
@@ -112,6 +115,21 @@ def in_diagnosis(layout: Layout) -> list[Diagnosis]:
         )
         for each in found
     ]
+
+
+def _unborn(layout: Layout) -> Iterator[Hindrance]:
+    """Yields what a repository without a commit lacks, and whether it has no check yet."""
+    here = git_tree(layout.tree)
+    if here is None or line("rev-parse", "--quiet", "--verify", "HEAD", cwd=here.tree) is not None:
+        return
+    git("rev-parse", "--git-dir", cwd=here.tree, repository={})  # Or it cannot be read.
+    what = "there is no commit to begin with: nothing can land"
+    yield Hindrance(
+        "no_commit", what, "git commit --allow-empty -m 'first commit'", here.tree, stops=False
+    )
+    if not layout.settings.land_check:
+        what = "no check is set: nothing would show that what lands works"
+        yield Hindrance("no_check", what, check_setting([]), layout.beads_dir, stops=False)
 
 
 def _open_in_main(here: GitTree, target: str | None) -> Iterator[Hindrance]:

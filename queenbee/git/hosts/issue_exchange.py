@@ -173,6 +173,7 @@ class IssueExchange:
         dry_run: bool = False,
     ) -> RowImport:
         listed = understood(BY_NAME[self._repository.kind], entries)
+        listed.can_map = False
         if not entries:
             return RowImport(())
         return import_listed(self._hive, listed, how, prefix=prefix, dry_run=dry_run)

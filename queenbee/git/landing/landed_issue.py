@@ -48,7 +48,7 @@ from queenbee.git.remote.terms import Terms
 from queenbee.git.upstream import look_for_news, pushing
 from queenbee.git.worktrees.preparing import seen_setup
 from queenbee.services.assignments import SUPERVISORS, taken
-from queenbee.services.messages import CHECK_FILES, LANDED, stage
+from queenbee.services.messages import BY_HIVE, CHECK_FILES, LANDED, TARGET_FAILS, stage, withdraw
 from queenbee.services.telling.notices import ended_by
 from queenbee.services.waiting.landing_record import issues_landing
 from queenbee.services.work.taking import to_land
@@ -328,9 +328,18 @@ class _IssueWork(Work):
     def target_fails(self, error: TargetFails) -> None:
         """Tells everybody, in one message."""
         said = f"{str(error.message).removesuffix('; nothing was landed')}."
-        subject = f"{error.details['target']} itself fails its check"
+        target = error.details["target"]
+        fields = {"subject": f"{target} itself fails its check", "body": f"{said} {error.hint}."}
+        more = {"importance": "normal", BY_HIVE: True, TARGET_FAILS: target}
         with suppress(QueenError):
-            self.hive.messages.send(EVERYONE, f"{said} {error.hint}.", subject=subject)
+            self.hive.look(fields)
+            with self.hive.transaction() as tx:
+                stage(tx, self.hive.actor, [EVERYONE], {**fields, **more})
+
+    def target_passes(self, target: str) -> None:
+        """Takes that message back."""
+        with suppress(QueenError):
+            withdraw(self.hive, TARGET_FAILS, target)
 
     def _tell_person(self, what: str, files: Sequence[str], more: str) -> None:
         """Sends one message to the person about a change of the check."""
@@ -395,12 +404,17 @@ class _IssueWork(Work):
         return False
 
     def keeps_out(self, offer: Offer, paths: Sequence[str]) -> bool:
-        """Returns whether another droid has mail to read first, or somebody else holds files that
-        it changed.
+        """Returns whether another droid does not name an issue that it has, has mail to read first,
+        or somebody else holds files that it changed.
         """
         unread = self.hive.messages.inbox(unread=True, droid=offer.droid)
         # An offer names one issue. Mail about another of the droid's is looked at in its own turn.
-        has = (each.issue_id for each in self.hive.assignments.find(droid=offer.droid))
+        whose = (offer.droid, os.path.basename(offer.tree))
+        found = self.hive.assignments.find()
+        has: list[str | None]
+        has = [each.issue_id for each in found if {each.droid, each.worktree} & {*whose}]
+        if offer.issue_id not in (has or [None]):
+            return True
         issues = [offer.issue_id, *(has if unread else ())]
         if any(stops_landing(each, one) for each in unread for one in issues):
             return True

@@ -82,6 +82,7 @@ class Leading:
         self.joining: Joining = Joining(checkout, rules, joins, work.subject())
         self._trial = Trial(checkout, self.joining, rules, work, tell)
         self._judge = TargetJudge(checkout, turn.folder, self._check_of_target, tell)
+        self._judge.passes = work.target_passes
         self._told = 0
         """How many of the joined places were named to the user."""
         self._carried: Sequence[str] = ()

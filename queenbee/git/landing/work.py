@@ -12,6 +12,7 @@ from queenbee.git.landed import carries_records
 from queenbee.git.landing.commands import is_commit
 from queenbee.git.landing.judged.check_files import check_files
 from queenbee.git.landing.judged.judging import Judging, whole_check
+from queenbee.git.ownership import is_of_droid
 from queenbee.git.run import OWNERS, settings
 from queenbee.store.git_files.worktrees import worktrees
 from queenbee.store.whole_files import recall
@@ -148,7 +149,6 @@ class Rules:
             strategy=PROPOSED if said.land_by == "pr" else said.land_strategy,
             batch=said.land_batch,
             jobs=said.land_jobs,
-            rechecks=said.land_recheck,
             records=carries_records(store.layout),
             signs=own.get("commit.gpgsign", "no").lower() in ("", "true", "yes", "on", "1"),
             messages=Messages.of(said, tree),
@@ -196,6 +196,7 @@ class Rules:
             self,
             check=whole_check([*checks, *filter(None, (self.asked,))]),
             check_timeout_s=said.land_check_timeout_s,
+            rechecks=said.land_recheck,
             union=said.land_union,
             join=said.land_join,
             judging=judging,
@@ -229,15 +230,22 @@ who wait is where agents in a sandbox write.
 
 
 def offers(layout: Layout, line: Sequence[tuple[str, Fields]]) -> list[Offer]:
-    """Returns the offers of those in a line; who wants to land alone makes none."""
-    git_dirs = {each.path: each.git_dir for each in worktrees(layout) if each.linked}
+    """Returns the offers of those in a line; who wants to land alone makes none.
+
+    An agent may write its own: so one counts for the tip of the branch that is checked out there,
+    and by the droid to whom QueenBee gave the worktree.
+    """
+    places = {each.path: each for each in worktrees(layout) if each.linked}
     found = []
     for entry, fields in line:
         tree = str(fields.get("tree"))
-        said = recall(os.path.join(git_dirs[tree], ASKED)) if tree in git_dirs else None
+        place = places.get(tree)
+        said = recall(os.path.join(place.git_dir, ASKED)) if place is not None else None
         parts = [said.get(each) for each in _OFFERED] if isinstance(said, dict) else [0]
         is_whole = all(isinstance(each, str | None) for each in parts) and parts[2]
-        if is_whole and is_commit(parts[3]) and parts[1] == tree:
+        if place is None or not (is_whole and is_commit(parts[3]) and parts[1] == tree):
+            continue
+        if parts[2:4] == [place.branch, place.head] and is_of_droid(place, str(parts[0])):
             found.append(Offer(entry, *parts))
     return found
 
@@ -279,6 +287,9 @@ class Work:
 
     def target_fails(self, error: TargetFails) -> None:
         """Called once it is found that the target itself fails its check."""
+
+    def target_passes(self, target: str) -> None:
+        """Called when its check has passed on the target."""
 
     def refuse_unjudged(self, contents: Mapping[str, Sequence[str]], head: str) -> None:
         """Refuses a commit with work that others have still to judge; `contents` has the blobs of

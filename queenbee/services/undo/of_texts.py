@@ -14,7 +14,7 @@ from queenbee.core.row_edits import (
     tombstone,
     with_changes,
 )
-from queenbee.core.text import some, suggested
+from queenbee.core.text import quotation, some, suggested
 from queenbee.errors import Conflict
 from queenbee.services.undo.of_grants import WHY
 from queenbee.services.undo.reversal import Reversal
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from queenbee.services.writing.transaction import Transaction
 
 MESSAGES = "messages"
+_VALUE_CHARS = 60
 
 
 def of_issues(hive: Services, step: Step) -> Iterator[Reversal]:
@@ -56,9 +57,20 @@ def of_issues(hive: Services, step: Step) -> Iterator[Reversal]:
             yield Reversal("delete", ISSUES, issue_id, stage=_put(hive, issue_id, row, gone))
             continue
         again = fitting_status(with_changes(row, {each: before.get(each) for each in names}))
-        detail = ", ".join(each for each in names if each not in {STAMP, *OF_STATUS})
+        texts = [each for each in names if each not in {STAMP, *OF_STATUS}]
+        detail = ", ".join(_said(each, again.get(each)) for each in texts)
         stage = _put(hive, issue_id, row, again)
         yield Reversal("restore", ISSUES, issue_id, detail=detail, stage=stage)
+
+
+def _said(name: str, value: object) -> str:
+    """Returns a field with what it is now, as far as that is a text or a number, or several."""
+    several = value if isinstance(value, list) else [value]
+    if value in (None, "", []):
+        return f"no {name}"
+    if not all(isinstance(each, str | int | float) for each in several):
+        return name
+    return f"{name} {quotation(', '.join(map(str, several)), _VALUE_CHARS)}"
 
 
 def _put(

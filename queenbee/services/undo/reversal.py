@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class Reversal:
     """The issue, the pattern, the message or the setting."""
     droid: str = ""
     detail: str = ""
-    stage: Callable[[Transaction], None] = nothing
+    stage: Callable[[Transaction], None] = field(default=nothing, repr=False)
 
     def __str__(self) -> str:
         return _SENTENCES[self.action].format(

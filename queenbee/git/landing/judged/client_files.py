@@ -14,16 +14,17 @@ from queenbee.git.run import git, names_in
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-_OPENCODE = (".opencode/", "opencode.json", "opencode.jsonc")
+_OPENCODE = (".opencode/", "opencode.json", "opencode.jsonc", ".claude/", ".agents/")
 CLIENT_FILES: Mapping[str, Sequence[str]] = {
     "claude": (".claude/", ".mcp.json"),
     "codex": (".codex/", ".agents/plugins/"),
     "copilot": (".github/hooks/", ".github/copilot/", ".github/agents/", ".github/mcp.json",
-                ".github/extensions/", ".github/lsp.json", "lsp.json",
+                ".github/extensions/", ".github/skills/", ".github/plugin/",
+                ".github/lsp.json", "lsp.json",
                 ".mcp.json", ".vscode/mcp.json", ".claude/"),
     "cursor": (".cursor/", ".claude/"),
     "gemini": (".gemini/", ".env"),
-    "kilo": (".kilo/", ".kilocode/", "kilo.json", "kilo.jsonc", *_OPENCODE),
+    "kilo": (".kilo/", ".kilocode/", ".kilocodemodes", "kilo.json", "kilo.jsonc", *_OPENCODE),
     "opencode": _OPENCODE,
     "qwen": (".qwen/", ".env"),
 }  # fmt: skip

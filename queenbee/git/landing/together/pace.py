@@ -1,7 +1,8 @@
 """How many branches are tried with one check: fewer the more of them failed lately.
 
-Kept beside the line of those who land, in one small file. A group of `p` bad branches in a hundred
-is found with the fewest checks in groups of about 60 / `p`; ADR 0025 has the simulation.
+Kept beside the line of those who land, in one small file. What passed last, which may spare a
+check, is in git's own folder, where agents in a sandbox do not write. A group of `p` bad branches
+in a hundred is found with the fewest checks in groups of about 60 / `p`; ADR 0025 says how.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ _GROUP = 0.6
 _CHECK_S = 20.0
 """How long a check takes, as long as none was seen."""
 _MOST_BYTES = 65_536
+_PASSED = "queenbee-passed"
 _LOST = 0.2
 """The part of a check that may be lost to begin again with those who come meanwhile."""
 
@@ -31,16 +33,15 @@ _LOST = 0.2
 class Pace:
     """What the last checks said."""
 
-    def __init__(self, folder: str, most: int) -> None:
+    def __init__(self, folder: str, most: int, common_dir: str) -> None:
         self._path = os.path.join(folder, landing_steps.PACE)
+        self._passed_path = os.path.join(common_dir, _PASSED)
         self._limit = most
         said = recall(self._path, _MOST_BYTES)
         said = said if isinstance(said, dict) else {}
         self._passed = [each for each in _listed(said, "passed") if isinstance(each, bool)]
         self._suspects = [each for each in _listed(said, "suspects") if isinstance(each, str)]
         self._failed = [each for each in _listed(said, "failed") if isinstance(each, str)]
-        found = said.get("last_passed")
-        self._last_passed: dict[str, object] = found if isinstance(found, dict) else {}
         check_s = said.get("check_s")
         self._check_s = check_s if isinstance(check_s, float) else _CHECK_S
         self._lost_s = 0.0
@@ -81,8 +82,8 @@ class Pace:
 
     def keep_passed(self, commit: str, check: str, seconds: float) -> None:
         """Remembers the last commit that passed a check."""
-        self._last_passed = {"commit": commit, "check": check, "s": seconds, "at": time.time()}
-        self._keep(self._suspects)
+        said = {"commit": commit, "check": check, "s": seconds, "at": time.time()}
+        keep(self._passed_path, said)
 
     def passed_before(
         self, check: str, is_same: Callable[[str], bool]
@@ -90,7 +91,8 @@ class Pace:
         """Returns how long a check took that passed on just these files, and how many seconds ago
         that was; None if it was not the last one that passed.
         """
-        last = self._last_passed
+        found = recall(self._passed_path, _MOST_BYTES)
+        last: dict[str, object] = found if isinstance(found, dict) else {}
         commit, took_s, at_s = last.get("commit"), last.get("s"), last.get("at")
         if last.get("check") != check or not isinstance(commit, str):
             return None
@@ -109,7 +111,7 @@ class Pace:
         self._suspects = suspects
         said = {"passed": self._passed, "suspects": suspects, "check_s": self._check_s}
         failed = self._failed if suspects else []
-        keep(self._path, {**said, "failed": failed, "last_passed": self._last_passed})
+        keep(self._path, {**said, "failed": failed})
 
 
 def _listed(said: dict[str, object], name: str) -> list[object]:

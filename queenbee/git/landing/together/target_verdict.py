@@ -121,6 +121,8 @@ class TargetJudge:
         self._folder = folder
         self._check = check
         self._tell = tell
+        self.passes: Callable[[str], None] = lambda _: None
+        """Called with the target once it has passed."""
         self.was_emptied: bool = False
         """Whether the target passed only once the checkout was emptied."""
 
@@ -177,6 +179,8 @@ class TargetJudge:
         lacks = self._checkout.what_it_lacks() if said else ""
         verdict = TargetVerdict(tip, check, setup, not said, said, lacks, at, ran.seconds)
         keep_verdict(self._folder, verdict)
+        if verdict.passed:
+            self.passes(self._checkout.target)
         if said:
             for each in said.splitlines()[-_LAST_LINES:]:
                 self._tell(f"  {one_line(each, _LINE_CHARS)}")

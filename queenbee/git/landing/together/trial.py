@@ -86,7 +86,7 @@ class Trial:
         """
         self.batch = Batch(self._place, self._joining, head)
         self._standing = StandingBack(self._place, turn.folder)
-        pace = Pace(turn.folder, self._rules.batch)
+        pace = Pace(turn.folder, self._rules.batch, self._place.common_dir)
         waiting = [each.branch for each in self._offers(turn)]
         most = 1 if self.is_alone else pace.most([self._place.branch, *waiting])
         while True:
@@ -120,7 +120,7 @@ class Trial:
         if there was one branch alone, which is to blame.
         """
         branches = [self._place.branch, *(each.offer.branch for each in self.batch.members)]
-        pace = Pace(turn.folder, self._rules.batch)
+        pace = Pace(turn.folder, self._rules.batch, self._place.common_dir)
         if len(branches) == 1:
             pace.note([], passed=False, check_s=None)  # Those who wait are not.
             return False
