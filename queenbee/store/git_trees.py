@@ -126,6 +126,15 @@ def leads_to(tree: str, git_dir: str) -> bool:
     return os.path.realpath(dot_git) == git_dir
 
 
+def is_at_home(git_dir: str, common_dir: str) -> bool:
+    """Returns whether the git directory of a linked worktree names the repository that has it."""
+    try:
+        said = os.path.join(git_dir, whole(os.path.join(git_dir, "commondir")))
+    except Unreadable:
+        return False
+    return os.path.realpath(said) == os.path.realpath(common_dir)
+
+
 def _main_tree(common_dir: str) -> str | None:
     """Returns the top of the main worktree, whose `.git` is or names this directory; None if there
     is none, or nobody says where: then it is not guessed.

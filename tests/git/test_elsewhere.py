@@ -76,3 +76,24 @@ def test_a_folder_outside_git_has_nothing_to_land(quick: QuickQueen, tmp_path: P
         refused = quick("land", *words, "--json", cwd=folder, as_="ui")
         assert (refused.code, refused.error["hint"]) == (2, "git init")
         assert refused.error["message"] == "this is not a git repository"
+
+
+def test_nobody_looks_into_one_whose_git_directory_leads_to_another_repository(
+    repo: Path, tree: Path, quick: QuickQueen, tmp_path: Path
+) -> None:
+    """What an agent may write there: `commondir`."""
+    other, ran = tmp_path / "other", tmp_path / "ran"
+    shutil.copytree(repo / ".git", other)
+    git(repo, f"--git-dir={other}", "config", "filter.x.clean", f"sh -c 'touch {ran}; cat'")
+    (tree / ".gitattributes").write_text("* filter=x\n")
+    (tree / "ui.txt").write_text("changed\n")
+    own = repo / ".git" / "worktrees" / tree.name / "commondir"
+    own.write_text(f"{other}\n")
+    for words in (("worktree", "collisions"), (), ("worktree", "list"), ("reserve", "check", "x")):
+        quick(*words)
+    said = quick("doctor").out
+    assert not ran.exists()
+    assert "leads to another repository" in said
+    assert f"echo ../.. > {own}" in said
+    own.write_text("../..\n")  # As it says.
+    assert "ui" in quick("worktree", "list").out

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 
 from queenbee.checks.finding import check_setting
 from queenbee.core.text import mentioned, named, suggested
-from queenbee.errors import ExternalFailure, InvalidInput, QueenError
+from queenbee.errors import Conflict, ExternalFailure, InvalidInput, QueenError
 from queenbee.git.landing.place import UNMERGED, but_records, refuse_no_target, way_to_a_branch
 from queenbee.git.landing.refusals import SHOWN, MainBlocked
 from queenbee.git.run import git, line, names_in, without_programs
+from queenbee.git.trees.elsewhere import refuse_elsewhere
 from queenbee.git.trees.hidden import changed_of, hidden_in, way_to_show
 from queenbee.git.unfinished import OPEN, open_operations
 from queenbee.git.worktrees.left_locks import Where, lock_paths
@@ -25,10 +26,11 @@ from queenbee.store.git_files.worktrees import (
     are_several,
     branch_head,
     current_branch,
+    noted_trees,
     remote_of,
     target_branch,
 )
-from queenbee.store.git_trees import git_tree
+from queenbee.store.git_trees import git_tree, is_at_home, leads_to
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,7 +54,7 @@ class Hindrance:
 
     code: str
     """`no_target`, `main_unfinished`, `locked`, `main_changed`, `no_commit`, `no_check`, or
-    `git_fails`.
+    `worktree_elsewhere`; for the doctor alone, `git_fails`.
     """
     what: str
     hint: str
@@ -96,7 +98,18 @@ def hindrances(layout: Layout) -> list[Hindrance]:
     has_target = here.main_tree is not None and current_branch(here.common_dir) == target
     if has_target and not found:
         found += _changed(str(here.main_tree))
-    return [*_locks(here, target, has_target=has_target), *found]
+    return [*_locks(here, target, has_target=has_target), *found, *_elsewhere(here)]
+
+
+def _elsewhere(here: GitTree) -> Iterator[Hindrance]:
+    """Yields the worktrees that nobody looks into, because they lead to another repository."""
+    for tree, git_dir in noted_trees(here.common_dir):
+        if leads_to(tree, git_dir) and not is_at_home(git_dir, here.common_dir):
+            try:
+                refuse_elsewhere(tree)
+            except Conflict as error:
+                said = (error.message, str(error.hint), tree)
+                yield Hindrance("worktree_elsewhere", *said, stops=False)
 
 
 def in_diagnosis(layout: Layout) -> list[Diagnosis]:

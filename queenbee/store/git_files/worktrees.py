@@ -16,6 +16,7 @@ from queenbee.store.git_trees import (
     config_files,
     config_value,
     git_tree,
+    is_at_home,
     leads_to,
     owners_environment,
 )
@@ -67,8 +68,9 @@ class Worktree:
 def worktrees(layout: Layout) -> list[Worktree]:
     """Returns the worktrees of the repository that a hive is used from, the main one first.
 
-    Those whose folder is gone, or has the `.git` of something else, are left out; so are the main
-    one of a bare repository, and checkouts for landings. Empty outside git.
+    Those whose folder is gone, or has the `.git` of something else, are left out, and those whose
+    git directory leads to another repository: git would run what that says. So are the main one of
+    a bare repository, and checkouts for landings. Empty outside git.
     """
     here = git_tree(layout.tree)
     if here is None:
@@ -243,7 +245,8 @@ def commit_at(tree: str) -> str:
 
 def _linked(common_dir: str) -> Iterator[Worktree]:
     for tree, git_dir in noted_trees(common_dir):
-        if leads_to(tree, git_dir) and not is_checkout(git_dir):
+        is_whole = leads_to(tree, git_dir) and is_at_home(git_dir, common_dir)
+        if is_whole and not is_checkout(git_dir):
             yield Worktree(tree, git_dir, common_dir)
 
 

@@ -9,7 +9,9 @@ import posixpath
 import re
 from typing import TYPE_CHECKING
 
+from queenbee.errors import ExternalFailure
 from queenbee.git.run import git, names_in
+from queenbee.git.trees.elsewhere import refuse_elsewhere
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -98,4 +100,8 @@ def _inside(tree: str, folder: str) -> list[str]:
 
 def _listed(tree: str, patterns: Sequence[str]) -> list[str]:
     asked = ("ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *patterns)
-    return sorted({*names_in(git(*asked, cwd=tree, repository={}))})
+    try:
+        return sorted({*names_in(git(*asked, cwd=tree, repository={}))})
+    except ExternalFailure:
+        refuse_elsewhere(tree)
+        raise
