@@ -172,7 +172,10 @@ SOURCES = (
     Source("markdown", "Markdown check list", _PREPARED, ref="markdown:"),
     Source(
         WHOLE, "Beads export", {},
-        marks=("id | title | status | priority | issue_type | created_at",),
+        marks=(
+            "id | title | status | priority | issue_type | created_at",
+            "id | title | status | issue_type | dependencies",
+        ),
     ),
     Source(
         "list", "list", ref="list:",

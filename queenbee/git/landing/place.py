@@ -354,9 +354,8 @@ class Place:
         files = sorted(changed & set(differing(tree, self.target_ref, head)))
         # The records change all the time, and are in the way of none but themselves.
         files = [each for each in files if not each.startswith(f"{_HIVE}/")] or files
-        why = f"changes there would be lost: {named(files, SHOWN)}"
         return MainBlocked(
-            f"{tree} cannot be moved to {head[:10]}: {why if files else ' '.join(said.split())}",
+            f"{tree} cannot be moved to {head[:10]}: {' '.join(said.split())}",
             hint=f"ask whoever works there; if it is you: {way_past(tree, files)}; then queen land"
             if files
             else f"git -C {shell_word(tree)} status",
