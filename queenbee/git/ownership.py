@@ -239,6 +239,14 @@ def refuse_other_hive(layout: Layout) -> None:
     refuse_lost(layout)
     own = _other_hive(layout)
     if own is not None:
+        top = os.path.dirname(own) + os.sep
+        if os.path.realpath(own) == layout.beads_dir and layout.beads_dir.startswith(top):
+            raise Conflict(
+                f"{mentioned(own)} is a link to {mentioned(layout.beads_dir)}: worktrees are made, "
+                "and work lands, only where it is a folder",
+                hint=f"{suggested('rm', own)} && {suggested('mv', layout.beads_dir, own)}",
+                beads_dir=layout.beads_dir,
+            )
         raise Conflict(
             f"{mentioned(layout.beads_dir)} is not the hive of this repository, "
             f"{mentioned(own)}: it changes no branch and no worktree here",

@@ -487,7 +487,7 @@ def _failure(command: str, cwd: str, status: int, err: bytes) -> ExternalFailure
             program="git",
             status=status,
         )
-    said = err.decode(errors="backslashreplace").strip().splitlines()
+    said = err.decode(errors="backslashreplace").strip().replace("\n\t", " ").splitlines()
     return ExternalFailure(
         f"git {command} failed: {said[-1] if said else status}", program="git", status=status
     )

@@ -168,6 +168,18 @@ def test_without_a_worktree_it_is_a_note(quick: QuickQueen, repo: Path) -> None:
     assert quick("doctor").code == 0
 
 
+def test_a_repository_that_git_cannot_read_is_none_where_work_lands(
+    quick: QuickQueen, ready: Path
+) -> None:
+    git(ready, "config", "core.repositoryFormatVersion", "1")
+    git(ready, "config", "extensions.fromTheFuture", "true")
+    (said,) = [each for each in quick("doctor", "--json").json if each["code"] == "git_fails"]
+    assert "extension" in said["message"]
+    assert (said["severity"], quick("doctor").code) == ("error", 1)
+    (ready / ".git" / "HEAD").write_text("ref: refs/heads/.invalid\n")  # As with a reftable.
+    assert {each["code"] for each in quick("doctor", "--json").json} == {"git_fails"}
+
+
 def test_a_repository_without_a_commit_is_noted_and_that_it_has_no_check(
     quick: QuickQueen, tmp_path: Path
 ) -> None:

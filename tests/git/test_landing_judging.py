@@ -208,6 +208,18 @@ class TestAnotherHive:
         assert (refused.code, "is not the hive of this repository" in refused.err) == (5, True)
         assert git(repo, "rev-parse", "main") == before
 
+    def test_a_link_to_a_folder_of_the_repository_is_undone(
+        self, quick: QuickQueen, repo: Path, other: Path
+    ) -> None:
+        (repo / ".beads").rename(repo / "hive")
+        (repo / ".beads").symlink_to("hive")
+        refused = quick("worktree", "add", "two")
+        way = f"rm {repo}/.beads && mv {repo}/hive {repo}/.beads"
+        assert (refused.code, way in refused.err) == (5, True)
+        (repo / ".beads").unlink()
+        (repo / "hive").rename(repo / ".beads")
+        assert quick("worktree", "add", "two").code == 0
+
     def test_makes_removes_and_moves_no_worktree(
         self, repo: Path, queen: Queen, tmp_path: Path, other: Path
     ) -> None:

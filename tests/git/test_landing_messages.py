@@ -313,6 +313,16 @@ class TestRecords:
         assert said.startswith("records\nSigned-off-by: ")
 
 
+def test_a_key_that_does_not_sign_is_named(
+    quick: QuickQueen, repo: Path, trees: list[Path]
+) -> None:
+    git(repo, "config", "commit.gpgSign", "true")
+    git(repo, "config", "gpg.program", "false")
+    (trees[0] / "new.txt").write_text("x\n")
+    refused = quick("land", "-m", "feat: a rate", cwd=trees[0])
+    assert (refused.code, "or the key that signs, then the same" in refused.err) == (5, True)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("what", ["the commit", "a merge"])
 def test_a_key_that_waits_for_its_passphrase_is_named_after_a_while(

@@ -107,6 +107,28 @@ def test_if_git_fails_the_claim_is_given_back(tree: Path) -> None:
     assert not (tree.parent / "repo-ui").exists()
 
 
+def test_what_git_refuses_has_a_way_out(tree: Path) -> None:
+    git(tree, "branch", "feature/one")
+    with pytest.raises(ExternalFailure, match="feature/one") as refused:
+        add(opened(tree), "feature")
+    assert "choose another name" in str(refused.value.hint)
+    hook = tree / ".git" / "hooks" / "post-checkout"
+    hook.write_text("#!/bin/sh\necho no install >&2; exit 1\n")
+    hook.chmod(0o755)
+    with pytest.raises(ExternalFailure, match="no install") as refused:
+        add(opened(tree), "ui")
+    assert str(refused.value.hint).endswith("go on without it: queen worktree add ui")
+    add(opened(tree), "ui")
+    assert_whole(tree, "ui")
+
+
+def test_a_repository_that_git_cannot_read_is_not_one_without_commits(tree: Path) -> None:
+    git(tree, "config", "core.repositoryFormatVersion", "1")
+    git(tree, "config", "extensions.fromTheFuture", "true")
+    with pytest.raises(ExternalFailure, match=r"(?i)extension.*fromTheFuture"):
+        add(opened(tree), "ui")
+
+
 def test_what_is_there_already_is_left_alone(tree: Path) -> None:
     folder = tree.parent / "repo-ui"
     folder.mkdir()

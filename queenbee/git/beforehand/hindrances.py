@@ -54,7 +54,7 @@ class Hindrance:
 
     code: str
     """`no_target`, `main_unfinished`, `locked`, `main_changed`, `no_commit`, `no_check`, or
-    `worktree_elsewhere`.
+    `worktree_elsewhere`; for the doctor alone, `git_fails`.
     """
     what: str
     hint: str
@@ -116,16 +116,18 @@ def in_diagnosis(layout: Layout) -> list[Diagnosis]:
     """Returns the same for the doctor: worth knowing where no worktree is, and else wrong."""
     lands = are_several(layout)
     try:
-        return [
-            Diagnosis(
-                *(each.code, each.path, each.what),
-                hint=each.hint,
-                severity="error" if lands and each.stops else "note",
-            )
-            for each in (*hindrances(layout), *_unborn(layout))
-        ]
-    except ExternalFailure:  # Such as a git that does not trust the folder.
-        return []
+        found = [*hindrances(layout), *_unborn(layout)]
+    except ExternalFailure as error:  # Such as a format that this git does not know.
+        way = error.hint or f"{suggested('git -C', layout.tree)} status"
+        found = [Hindrance("git_fails", error.message, way, layout.tree)]
+    return [
+        Diagnosis(
+            *(each.code, each.path, each.what),
+            hint=each.hint,
+            severity="error" if lands and each.stops else "note",
+        )
+        for each in found
+    ]
 
 
 def _unborn(layout: Layout) -> Iterator[Hindrance]:
@@ -133,6 +135,7 @@ def _unborn(layout: Layout) -> Iterator[Hindrance]:
     here = git_tree(layout.tree)
     if here is None or line("rev-parse", "--quiet", "--verify", "HEAD", cwd=here.tree) is not None:
         return
+    git("rev-parse", "--git-dir", cwd=here.tree, repository={})  # Or it cannot be read.
     what = "there is no commit to begin with: nothing can land"
     yield Hindrance(
         "no_commit", what, "git commit --allow-empty -m 'first commit'", here.tree, stops=False

@@ -195,7 +195,7 @@ class _Commit:
             why = without_escapes(os.fsdecode(out + err))[-_MOST_SAID_CHARS:].strip()
             raise CommitRefused(
                 *why_refused("the commit was refused, so nothing was landed", why, status),
-                hint="do what the hook asks for, then the same queen land again",
+                hint="see to the hook, or the key that signs, then the same queen land again",
                 files=[each.path for each in self._changed],
             )
         self.said += out + err

@@ -35,7 +35,7 @@ from queenbee.git.ownership import (
     refuse_other_hive,
     worktree_note,
 )
-from queenbee.git.run import as_the_user, line
+from queenbee.git.run import as_the_user, git, line
 from queenbee.git.trees.own_branch import refuse_symbolic
 from queenbee.git.upstream import no_target
 from queenbee.git.worktrees.branch_names import agent_branch
@@ -234,6 +234,8 @@ class _Making:
             what, way = no_target(str(self._layout.common_dir), target)
             raise NotFound(what, hint=way)
         if found is None:
+            # Of a format that this git does not know, say: `line` hears no reasons.
+            git("rev-parse", "--git-dir", cwd=self._top, repository={})
             raise Conflict(
                 "there is no commit to begin with",
                 hint="git commit --allow-empty -m 'first commit'",
@@ -247,7 +249,14 @@ class _Making:
             self._clear()
             new = [f"-b{self.branch}"] if self._base else []
             values = (self.path, self._base or self.branch)
-            as_the_user("worktree", "add", "--quiet", *new, "--", *values, cwd=self._top)
+            try:
+                as_the_user("worktree", "add", "--quiet", *new, "--", *values, cwd=self._top)
+            except ExternalFailure as error:
+                again = suggested("queen worktree add", self.name)
+                error.hint = "see to what git names, or choose another name or branch"
+                if self._found() is not None:  # A hook `post-checkout` undoes nothing.
+                    error.hint = f"it is there; see to the hook, or go on without it: {again}"
+                raise
             found = self._found()
             if found is None:
                 raise ExternalFailure(f"git made no worktree at {self.path}", program="git")
