@@ -8,7 +8,7 @@ STAMP  := $(VENV)/.installed
 # Else each worker of the tests compiles every one of them again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help map demo demo-machines test test-all test-fast lint docs wheel-test coverage changelog bench bench-cheap bench-peers clients host charts picture torture torture-land torture-team checker fuzz collisions repositories replay mutants clean
+.PHONY: help map demo demo-machines test test-all test-fast test-lowest lint docs wheel-test coverage changelog bench bench-cheap bench-peers clients host charts picture torture torture-land torture-team checker fuzz collisions repositories replay mutants clean
 
 help:  ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -43,6 +43,15 @@ test-all: $(STAMP)  ## run every test, with every example of every law and every
 test-fast: $(STAMP)  ## run the tests that are not marked slow, in under a minute
 	$(BIN)/python -m pytest -q -n auto --dist worksteal -m "not slow" $(PYTEST_ARGS)
 
+build/lowest/.installed: pyproject.toml
+	$(PYTHON) -m venv build/lowest
+	build/lowest/bin/python -m pip install --quiet --disable-pip-version-check uv
+	build/lowest/bin/uv pip install --quiet --python build/lowest --resolution lowest-direct --editable '.[test]'
+	@touch $@
+
+test-lowest: build/lowest/.installed  ## run the tests of what users call, with the lowest versions that are allowed
+	build/lowest/bin/python -m pytest -q -n auto --dist worksteal -m "not slow" $(addprefix tests/,cli core library mcp_surface tui web)
+
 lint: $(STAMP)  ## formatting, lint, types, layers, changelog fragments, workflows
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -73,9 +82,15 @@ build/docs/.installed: pyproject.toml
 docs: build/docs/.installed  ## build the site into build/site; fails at a link that leads nowhere
 	NO_MKDOCS_2_WARNING=1 build/docs/bin/mkdocs build --quiet --strict
 
-wheel-test: $(STAMP)  ## build the sdist and the wheel, install each, and use it
+# What builds the packages that PyPI gets is pinned, with hashes.
+build/release/.installed: packaging/build.txt
+	$(PYTHON) -m venv build/release
+	build/release/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	@touch $@
+
+wheel-test: build/release/.installed  ## build the sdist and the wheel, install each, and use it
 	rm -rf dist
-	$(BIN)/python -m build --outdir dist
+	build/release/bin/python -m build --no-isolation --outdir dist
 	.ci/smoke-test dist/*.whl $(PYTHON)
 	.ci/smoke-test dist/*.tar.gz $(PYTHON)
 

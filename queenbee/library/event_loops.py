@@ -29,8 +29,10 @@ if TYPE_CHECKING:
 
 def signal() -> Signal:
     """Returns a signal for the loop that runs here."""
-    trio = sys.modules.get("trio")
-    return _OfTrio(trio) if trio is not None and trio.lowlevel.in_trio_run() else _OfAsyncio()
+    if (trio := sys.modules.get("trio")) is not None:
+        with suppress(RuntimeError):  # What runs here is no loop of trio's.
+            return _OfTrio(trio)
+    return _OfAsyncio()
 
 
 class _OfAsyncio:

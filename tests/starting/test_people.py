@@ -21,7 +21,7 @@ CLAUDE = (
     "queen next > /dev/null\ndate +%N > $(git branch --show-current).$(date +%N).txt\n"
     "queen land -m 'the work' --next --wait 1s\n"
 )
-DAYS = 3
+DAYS = 7
 
 
 def blocks(page: str) -> list[list[str]]:
