@@ -399,6 +399,24 @@ def test_what_was_copied_does_not_land_whatever_becomes_of_the_original(
 
 
 @pytest.mark.parametrize("by", ["queen", "git"])
+def test_what_was_copied_does_not_land_in_a_file_that_git_has(
+    repo: Path, other: Path, quick: QuickQueen, sets: Callable[..., None], by: str
+) -> None:
+    commit_file(repo, ".gitignore", "local.toml\n")
+    commit_file(repo, "t.txt", "to be replaced\n")
+    (repo / "local.toml").write_text("the password of this machine\n")
+    sets("copy", "local.toml")
+    assert quick("worktree", "add", "ui").code == 0
+    (other / "t.txt").write_text("the password of this machine\n")
+    if by == "git":
+        git(other, "commit", "-qam", "with it")
+    before = git(other, "rev-parse", "HEAD")
+    done = quick("land", "-m", "x", "--unchecked", as_="ui", cwd=other)
+    assert done.code == 5 and "does not track it: t.txt" in done.err, done
+    assert git(other, "rev-parse", "HEAD") == before
+
+
+@pytest.mark.parametrize("by", ["queen", "git"])
 def test_what_was_copied_does_not_land_under_another_name(
     repo: Path, other: Path, quick: QuickQueen, sets: Callable[..., None], by: str
 ) -> None:

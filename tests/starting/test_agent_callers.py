@@ -332,3 +332,9 @@ class TestTheProcessesAbove:
     def test_are_not_all_if_they_change_without_end(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(liveness, "_look", lambda _: ("sh", 2**22 + 1, ""))
         assert not liveness.ids_above()[1]
+
+
+def test_an_agent_without_its_environment_trusts_nothing_for_a_person(team: Team) -> None:
+    bare = 'env -i PATH="$PATH" HOME="$HOME" XDG_STATE_HOME="$XDG_STATE_HOME" queen'
+    said = tried(team, f"cd {team.repo}; {bare} config trust --yes\n")
+    assert "a person lets commands run, not an agent" in said

@@ -8,7 +8,7 @@ from types import ModuleType
 
 import pytest
 from bead_files import PLAN
-from hives import QuickQueen, exported, git, write_lines
+from hives import QuickQueen, commit_file, exported, git, write_lines
 
 from queenbee import Hive
 from queenbee.documents.plans.plan_import import InvalidPlan
@@ -252,3 +252,17 @@ def test_open_issues_go_to_their_assignees_that_are_droids_if_it_is_said(
     assert (held["issue_id"], held["droid"]) == (found[0]["id"], "ui")
     said = given["findings"][0]["message"]
     assert said.startswith("not assigned: eve: it is no droid here (1), ui: "), said
+
+
+@pytest.mark.parametrize("link", ["TODO.md", "backlog"])
+def test_a_link_of_a_clone_to_what_git_ignores_is_not_imported(
+    repo: Path, quick: QuickQueen, link: str
+) -> None:
+    commit_file(repo, ".gitignore", "private/\n")
+    (repo / "private").mkdir()
+    (repo / "private" / "TODO.md").write_text("- [ ] private words\n")
+    (repo / link).symlink_to("private/TODO.md" if link == "TODO.md" else "private")
+    refused = quick("issue", "import", "TODO.md" if link == "TODO.md" else "backlog/TODO.md")
+    assert (refused.code, "private/TODO.md, which git ignores" in refused.err) == (2, True), refused
+    assert "private words" not in quick("issues").out
+    assert quick("issue", "import", "private/TODO.md").code == 0

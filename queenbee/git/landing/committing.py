@@ -29,7 +29,7 @@ from queenbee.store.git_files.worktrees import Worktree, current_branch
 from queenbee.store.git_trees import git_tree
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from queenbee.git.contents.unfit_blobs import Change
     from queenbee.store.layout import Layout
@@ -81,7 +81,7 @@ def commit_all(
     _refuse_huge(tree, paths)
     commit = _Commit(tree, message, everything, allow_secrets=allow_secrets)
     commit.store()
-    refuse_copied(layout, tree, commit.new_files)
+    refuse_copied(layout, tree, commit.new_files, commit.changed_files)
     if not commit.is_empty:  # Else there is what a submodule has that is not committed there.
         commit.make(tell)
     return _shown(commit.said)
@@ -131,6 +131,11 @@ class _Commit:
     def new_files(self) -> list[str]:
         """The files that no side has."""
         return [each.path for each in self._changed if each.is_there and not each.before]
+
+    @property
+    def changed_files(self) -> list[str]:
+        """The files that differ, and are there."""
+        return [each.path for each in self._changed if each.is_there]
 
     def store(self) -> None:
         """Stores what the worktree has now. Raises `NotLanded` for what should not be in git."""
@@ -300,11 +305,14 @@ def _refuse_unfit(
     return changed
 
 
-def refuse_copied(layout: Layout, tree: str, new: Sequence[str], *, hint: str = "") -> None:
+def refuse_copied(
+    layout: Layout, tree: str, new: Sequence[str], changed: Iterable[str] = (), *, hint: str = ""
+) -> None:
     """Raises `NotLanded` for new files that were copied from the main worktree, where git ignores
-    them: they are for this machine. The hint says what else to do than ignoring them.
+    them, and changed ones with the content of such a file: they are for this machine. The hint says
+    what else to do than ignoring them.
     """
-    if files := copied(layout, tree, new):
+    if files := copied(layout, tree, new, changed):
         raise NotLanded(
             f"copied from the main worktree, where git does not track it: {named(files)}",
             hint=hint

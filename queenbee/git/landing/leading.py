@@ -197,7 +197,7 @@ class Leading:
         changed = [*contents]
         checkout.refuse_without_hive(changed)
         checkout.refuse_unreadable(changed)
-        refuse_copied(checkout.layout, self._own.tree, added(contents))
+        refuse_copied(checkout.layout, self._own.tree, added(contents), contents)
         if self.rules.strategy != SQUASH and may_have_copies(checkout.layout, self._own.tree):
             again = f"{suggested('git reset --soft', self._own.target)}, then queen land -m TEXT"
             way = f"its commits would be on {self._own.target}: {again}"

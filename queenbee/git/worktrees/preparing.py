@@ -40,7 +40,7 @@ from queenbee.store.trust import Trust, of_setting
 from queenbee.store.whole_files import forget_old, keep, recall, take_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from queenbee.checks.processes import ProcessResult
     from queenbee.store.git_trees import GitTree
@@ -214,12 +214,15 @@ def may_have_copies(layout: Layout, tree: str) -> bool:
     return bool(place.patterns or place.copies())
 
 
-def copied(layout: Layout, tree: str, paths: Sequence[str]) -> list[str]:
+def copied(
+    layout: Layout, tree: str, paths: Sequence[str], changed: Iterable[str] = ()
+) -> list[str]:
     """Returns those of new files of a worktree that were copied into it, or would be by now, also
-    under other names. Raises `NotFound` outside of git, and `ExternalFailure`.
+    under other names; and those of changed files that have the content of one. Raises `NotFound`
+    outside of git, and `ExternalFailure`.
     """
     place = _Place(layout, tree)
-    known = place.copies().intersection(paths) | place.renamed(paths)
+    known = place.copies().intersection(paths) | place.renamed({*paths, *changed})
     if place.main is not None and place.patterns:
         known.update(copies(place.main, place.patterns, paths))
     return sorted(known)
@@ -271,8 +274,8 @@ class _Place:
         said = (recall(path, _MOST_COPIED_BYTES) for path in paths)
         return {str(path) for each in said if isinstance(each, list) for path in each}
 
-    def renamed(self, paths: Sequence[str]) -> set[str]:
-        """Returns those of new files that have the content of one that was copied."""
+    def renamed(self, paths: Iterable[str]) -> set[str]:
+        """Returns those of some files that have the content of one that was copied."""
         tree, tops = self.here.tree, (self.here.tree, self.main or self.here.tree)
         sizes = {path: size for path in paths if (size := _size_of(tree, path)) >= _LEAST_BYTES}
         theirs = {

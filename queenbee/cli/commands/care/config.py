@@ -249,6 +249,7 @@ def trust(hive: Hive, yes: bool, lists: bool, forget: bool) -> dict[str, object]
     here counts as seen. No questions on this machine: git config --global queenbee.trust all.
     """
     from queenbee.git.landing.judged.judging import unseen  # noqa: PLC0415 - start-up
+    from queenbee.store.droids.agent_callers import calling_agent  # noqa: PLC0415 - start-up
 
     tree, known = hive.layout.tree, Trust(hive.layout)
     waiting = [*unseen(hive), *unseen_settings(hive.layout, tree, os.environ)]
@@ -257,7 +258,7 @@ def trust(hive: Hive, yes: bool, lists: bool, forget: bool) -> dict[str, object]
     found["waiting"] = len(waiting)
     if lists:
         return {**found, "seen": known.seen()}
-    if is_of_agent(os.environ):
+    if is_of_agent(os.environ) or calling_agent(hive.layout) is not None:
         raise InvalidInput("a person lets commands run, not an agent", hint="queen next")
     if forget:
         known.forget()

@@ -167,7 +167,7 @@ class Trial:
         """
         paths = [*contents]
         is_held = bool(self._rules.check_files(paths)) or self._work.keeps_out(offer, paths)
-        is_copied = bool(copied(self._place.layout, offer.tree, added(contents)))
+        is_copied = bool(copied(self._place.layout, offer.tree, added(contents), contents))
         joins = self._joining.joins
         stands_back = self._standing.for_whom(offer.head, offer.tree, joins) is not None
         return is_held or is_copied or stands_back or self._work.is_unjudged(offer, contents)
