@@ -268,12 +268,18 @@ def _commit_of_all(place: Place, kept: str | None) -> str | None:
 
 
 def _refuse_replaced(layout: Layout, name: str) -> None:
-    """Raises `Conflict` if the `.git` of this worktree is not the one that git has made there."""
+    """Raises `Conflict` if the `.git` of this worktree is not the one that git has made there, or if
+    that leads to another repository.
+    """
     common_dir = str(layout.common_dir)
     for each in (Worktree(*said, common_dir) for said in noted_trees(common_dir)):
         dot_git = os.path.join(each.path, ".git")
         is_meant = name in (each.path, os.path.basename(each.path), each.branch, each.droid)
-        if is_meant and os.path.lexists(dot_git) and not leads_to(each.path, each.git_dir):
+        if not is_meant or not os.path.lexists(dot_git):
+            continue
+        if leads_to(each.path, each.git_dir):
+            refuse_elsewhere(each.path)
+        else:
             aside = suggested("mv", dot_git, f"{each.path}.git")
             raise Conflict(
                 f"{mentioned(dot_git)} is that of another repository, or of another worktree; "
