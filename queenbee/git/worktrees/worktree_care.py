@@ -268,7 +268,7 @@ def _commit_of_all(place: Place, kept: str | None) -> str | None:
 
 
 def _refuse_replaced(layout: Layout, name: str) -> None:
-    """Raises `Conflict` if the `.git` of this worktree is not the one that git has made there, or if
+    """Raises `Conflict` if the `.git` of this worktree is not the one that git made there, or if
     that leads to another repository.
     """
     common_dir = str(layout.common_dir)
