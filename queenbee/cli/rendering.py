@@ -146,15 +146,15 @@ def _untold(text: str, told: set[str]) -> str:
 
 def show_findings(findings: Iterable[Finding], source: str) -> None:
     """Prints findings about a document, one per line: severity, place, message; a hint once."""
-    said: set[str | None] = {None}
+    said = set[str]()
     for each in findings:
         place = f"{printable(source)}:{each.line}" if each.line else printable(source)
         path = f" {printable(each.path)}" if each.path else ""
         line = f"{each.severity:7} {place}:{path} {printable(each.message)}"
         paragraph(line, state=each.severity)
-        if each.hint not in said:
+        if each.hint and each.hint not in said:
             said.add(each.hint)
-            paragraph(f"        try: {printable(str(each.hint))}")
+            paragraph(f"        try: {printable(each.hint)}")
 
 
 def show_json(value: object) -> None:

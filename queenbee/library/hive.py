@@ -20,11 +20,10 @@ if TYPE_CHECKING:
     from typing import Any, Self
 
     from queenbee.checks.executing import Progress
-    from queenbee.core.records import Assignment, Reservation
     from queenbee.core.reviews.review import Review
     from queenbee.git.landing.landed_issue import Landed
     from queenbee.git.landing.requests import Request
-    from queenbee.git.remote.terms import Terms
+    from queenbee.git.remote.terms import Grant, Terms
     from queenbee.library.issues import TrackedIssues
     from queenbee.library.landings import LandingResult
     from queenbee.library.plans import Plans
@@ -43,8 +42,6 @@ if TYPE_CHECKING:
     from queenbee.store.giving_up import Event
     from queenbee.store.trust import Proposal
     from queenbee.workflows.completing import Completion
-
-    Grant = Assignment | Reservation
 
 WAIT_S = 600.0
 """How long `wait` waits, if nothing else is said."""

@@ -44,7 +44,10 @@ _SHOWN = 8
 _SAME = 3
 """So many droids that are in the same files fill two lines."""
 _TITLE = 60
-_STILL = (False, "is still assigned to", "are still assigned to")
+_ENDED = (
+    (True, "was completed by", "were completed by"),
+    (False, "is still assigned to", "are still assigned to"),
+)
 _WAIT = "10m"
 _LANDING = {
     "landing": "lands on",
@@ -320,7 +323,7 @@ def show_completions(completions: Sequence[Completion]) -> None:
             from queenbee.cli.commands.verify import show_record  # noqa: PLC0415 - start-up
 
             show_record(each.verification)
-    for ended, one, several in ((True, "was completed by", "were completed by"), _STILL):
+    for ended, one, several in _ENDED:
         ids = [each.assignment.issue_id for each in completions if each.completed == ended]
         if ids:
             how = f"{several if ids[1:] else one} {completions[0].assignment.droid}"

@@ -235,7 +235,7 @@ def offers(layout: Layout, line: Sequence[tuple[str, Fields]]) -> list[Offer]:
     An agent may write its own: so one counts for the tip of the branch that is checked out there,
     and by the droid to whom QueenBee gave the worktree.
     """
-    places = {each.path: each for each in worktrees(layout) if each.linked}
+    places = {each.path: each for each in worktrees(layout) if each.linked} if line else {}
     found = []
     for entry, fields in line:
         tree = str(fields.get("tree"))

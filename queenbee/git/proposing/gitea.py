@@ -26,7 +26,7 @@ from queenbee.core.reviews.pull_requests import (
 )
 from queenbee.git.hosts import values
 from queenbee.git.hosts.client import HostRefuses
-from queenbee.git.proposing.host import Answer
+from queenbee.git.proposing.host import Answer, head_of
 from queenbee.git.proposing.reviewers import ask_review
 
 if TYPE_CHECKING:
@@ -60,8 +60,9 @@ class Gitea:
                 continue
         own: dict[str, list[PullRequest]] = {}
         bases = []
+        asked = self._pulls("state=all&sort=recentupdate") if branches else []
+        recent = [*map(self._read, asked)]
         for name in branches:
-            recent = map(self._read, self._pulls("state=all&sort=recentupdate"))
             of_branch = [x for x in recent if (x.branch, x.fork) == (name, self.fork)]
             own[name] = [each for each in of_branch if each.state != CLOSED_THERE]
             stacked = map(self._read, self._pulls(f"state=open&base_branch={_word(name)}"))
@@ -72,8 +73,7 @@ class Gitea:
         self, known: Answer, *, branch: str, base: str, title: str, body: str, is_draft: bool
     ) -> PullRequest:
         """See `Host`."""
-        owner = self.fork.partition("/")[0]
-        said = {"head": f"{owner}:{branch}" if owner else branch, "base": base, "body": body}
+        said = {"head": head_of(self.fork, branch), "base": base, "body": body}
         said["title"] = f"{_DRAFTS[0]} {title}" if is_draft else title
         return self._read(self.client.value(f"{self._top}/pulls", method="POST", body=said))
 

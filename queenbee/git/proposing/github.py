@@ -12,7 +12,7 @@ from queenbee.core.reviews.pull_requests import FAILED, PASSED, PENDING, Check, 
 from queenbee.core.text import quotation
 from queenbee.git.hosts import values
 from queenbee.git.hosts.client import GRAPHQL, HostRefuses
-from queenbee.git.proposing.host import Answer
+from queenbee.git.proposing.host import Answer, head_of
 from queenbee.git.proposing.reviewers import ask_review
 
 if TYPE_CHECKING:
@@ -108,9 +108,8 @@ class GitHub:
     ) -> PullRequest:
         """See `Host`."""
         said: dict[str, object] = {"repositoryId": known.repository_id, "baseRefName": base}
-        owner = self.fork.partition("/")[0]
-        head = f"{owner}:{branch}" if owner else branch
-        said |= {"headRefName": head, "title": title, "body": body, "draft": is_draft}
+        said |= {"headRefName": head_of(self.fork, branch), "title": title, "body": body}
+        said["draft"] = is_draft
         data, errors = self._change(_CREATE, said)
         made = data.get("createPullRequest")
         request = _read(made.get("pullRequest")) if isinstance(made, dict) else None

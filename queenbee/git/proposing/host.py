@@ -23,6 +23,12 @@ class Answer:
     """Those of these branches on which an open one is to be merged."""
 
 
+def head_of(fork: str, branch: str) -> str:
+    """Returns how GitHub and Gitea name a branch, which may be in a fork: `ann:ui`."""
+    owner = fork.partition("/")[0]
+    return f"{owner}:{branch}" if owner else branch
+
+
 class Host(Protocol):
     """A client of a code host. Each call raises `HostAway`, `NotLoggedIn`, `NoClient` and
     `HostRefuses`.
