@@ -265,10 +265,7 @@ class Trust:
         """
         if self._base is None:
             base = state_home()
-            layout = self.layout
-            tops = (layout.root, layout.tree, *(each.path for each in worktrees(layout)))
-            trees = {safe_open.real_path(each) for each in tops}
-            if any(os.path.commonpath([base, each]) == each for each in trees):
+            if any(os.path.commonpath([base, each]) == each for each in trees(self.layout)):
                 raise _unwritable(base, "it is in this repository")
             self._base = os.path.join(base, "queenbee", "trusted")
         mark = b""
@@ -291,6 +288,12 @@ class Trust:
         if not _is_own(self.folder):
             raise _unwritable(self.folder, "others may write there")
         return self.folder
+
+
+def trees(layout: Layout) -> set[str]:
+    """Returns the working trees of a repository, each without links."""
+    tops = (layout.root, layout.tree, *(each.path for each in worktrees(layout)))
+    return {safe_open.real_path(each) for each in tops}
 
 
 def _hash(said: bytes) -> str:

@@ -178,7 +178,8 @@ def add_hive_rule(hive: Hive, workflow_id: str, phase_id: str, rule: Document) -
         hive, workflow_id, phase_id, lambda gate: add_rule(gate, _identified(rule, gate))
     )
     added = rule_check(rules_of(view.document)[-1])
-    Trust(hive.layout).note(proposals(GATE, f"{workflow_id}/{phase_id}", [added]))
+    asked = proposals(hive.layout, GATE, f"{workflow_id}/{phase_id}", [added])
+    Trust(hive.layout).note(asked)
     return view
 
 
