@@ -20,6 +20,7 @@ from queenbee.documents.json_text import loads
 from queenbee.errors import QueenError
 from queenbee.git.landing.judged.client_files import MOST_FILES, client_files
 from queenbee.git.run import git, line, names_in
+from queenbee.services.seeing import note_typed
 from queenbee.store import safe_open
 from queenbee.store.git_trees import git_tree
 from queenbee.store.trust import CLIENT, Proposal, Trust
@@ -66,7 +67,7 @@ def unseen_settings(
     names = sorted({each for client in clients for each in client_files(tree, client)})
     unseen = trust.unseen([each for name in names if (each := _proposal(tree, name, env))])
     own = _of_main(tree, unseen, env) if unseen else []
-    trust.note(own)  # They still count once the main worktree has others.
+    note_typed(layout, own)  # They still count once the main worktree has others.
     return [each for each in unseen if each not in own]
 
 

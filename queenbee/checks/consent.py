@@ -17,6 +17,7 @@ from queenbee.core.text import mentioned, quotation, some
 from queenbee.errors import Untrusted
 from queenbee.services.open_store import Store
 from queenbee.store import safe_open
+from queenbee.store.droids.agent_callers import is_by_agent
 from queenbee.store.layout import Layout, discover
 from queenbee.store.trust import GATE, VERIFIER, Proposal, Trust, trees
 
@@ -69,7 +70,8 @@ class Consent:
         unseen = [*{each.key: each for each in self.trust.unseen([*asked])}.values()]
         if not unseen:
             return
-        said = self.ask(unseen) if self.ask is not None else None
+        is_person = self.ask is not None and not is_by_agent(self.trust.layout)
+        said = self.ask(unseen) if self.ask is not None and is_person else None
         if not said:
             raise untrusted(unseen, is_answer=said is not None)
         self.trust.add(unseen)

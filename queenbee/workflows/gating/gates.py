@@ -36,7 +36,7 @@ from queenbee.documents.json_documents import parse_json
 from queenbee.documents.plans.plan import parse_plan
 from queenbee.documents.plans.source_text import read_markdown
 from queenbee.errors import InvalidInput, NotFound, Unreadable
-from queenbee.store.trust import Trust
+from queenbee.services.seeing import note_typed
 from queenbee.workflows.complete_hive import Hive
 from queenbee.workflows.gating.gate_check import state_of_run
 from queenbee.workflows.locks import documents_lock
@@ -179,7 +179,7 @@ def add_hive_rule(hive: Hive, workflow_id: str, phase_id: str, rule: Document) -
     )
     added = rule_check(rules_of(view.document)[-1])
     asked = proposals(hive.layout, GATE, f"{workflow_id}/{phase_id}", [added])
-    Trust(hive.layout).note(asked)
+    note_typed(hive.layout, asked)
     return view
 
 
