@@ -61,7 +61,7 @@ def client_files(tree: str, client: str) -> list[str]:
         patterns += [f":(top,glob,icase)**/{_NESTED}**", f":(top,glob,icase)**/{_NESTED[:-1]}"]
     asked = [each for each in patterns if not each.endswith(_VARIABLES)]
     asked += [f":(exclude,top,glob)**/{each}" for each in _PACKAGES]
-    listed = _listed(tree, patterns) + _listed(tree, asked, "--others", "--ignored")
+    listed = _listed(tree, patterns) + _listed(tree, asked, ignored=True)
     found = _followed(tree, [each for each in listed if not _NOT_READ.match(each)])
     starts = tuple(each.lower() for each in wanted)
     above = {posixpath.dirname(each.removesuffix("/")) for each in wanted}
@@ -106,9 +106,9 @@ def _inside(tree: str, folder: str) -> list[str]:
     return [each.removeprefix(f"{folder}/") for each in listed if each.startswith(f"{folder}/")]
 
 
-def _listed(tree: str, patterns: Sequence[str], *kinds: str) -> list[str]:
-    which = kinds or ("--cached", "--others")
-    asked = ("ls-files", "-z", *which, "--exclude-standard", "--", *patterns)
+def _listed(tree: str, patterns: Sequence[str], *, ignored: bool = False) -> list[str]:
+    which = "--ignored" if ignored else "--cached"
+    asked = ("ls-files", "-z", "--others", which, "--exclude-standard", "--", *patterns)
     try:
         return sorted({*names_in(git(*asked, cwd=tree, repository={}))})
     except ExternalFailure:
