@@ -130,7 +130,7 @@ def test_only_the_files_that_differ_are_written(
     quick: QuickQueen, repo: Path, tree: Path, is_known: bool
 ) -> None:
     """A build of what is in the checkout goes on from there."""
-    known = repo / ".git" / "worktrees" / place(repo).name / "queenbee-index"
+    known = repo / ".git" / "worktrees" / place(repo).name / "queenbee-known"
     assert lands(quick, tree, "a") == 0
     files = [place(repo) / name for name in ("t.sh", "a")]
     before = [(each.stat().st_ino, each.stat().st_ctime_ns) for each in files]

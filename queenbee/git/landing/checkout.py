@@ -62,7 +62,7 @@ _UNFETCHED = (
 _NOTE = "queenbee-check"
 _CLOSED = "queenbee-closed"
 """Says when the last landing let go of the checkout; there is none while one has it."""
-_INDEX = "queenbee-index"
+_KNOWN = "queenbee-known"
 """The index as git left it before a check or a hook could say anything in it."""
 _LEFT_OPEN = ("rebase-merge", "rebase-apply")
 _LOCKS = ("index.lock", "HEAD.lock")
@@ -105,7 +105,7 @@ class Checkout(Place):
         """The files on which the set-up has failed, as a tree of git, and how."""
         self._compiled_at = ""
         """The commit up to which nothing is left that Python compiled from other files."""
-        self._index = os.path.join(here.git_dir, _INDEX)
+        self._known = os.path.join(here.git_dir, _KNOWN)
 
     @classmethod
     def opened(cls, own: Place, folder: str, tell: Callable[[str], None], number: int = 1) -> Self:
@@ -204,7 +204,7 @@ class Checkout(Place):
         if any(each.startswith("??") for each in left):
             self._run("clean", "-ffdq")
         with suppress(OSError):  # Then the next landing reads all files.
-            shutil.copy2(os.path.join(self.git_dir, "index"), self._index)
+            shutil.copy2(os.path.join(self.git_dir, "index"), self._known)
         self._forget_compiled(each[3:] for each in left)
         self._compiled_at = commit
 
@@ -214,7 +214,7 @@ class Checkout(Place):
         """
         try:
             # With the time of the index: what was written at that very moment is read, too.
-            shutil.copy2(self._index, os.path.join(self.git_dir, "index"))
+            shutil.copy2(self._known, os.path.join(self.git_dir, "index"))
         except OSError:
             return False
         how = ("read-tree", "-m", no_dash(commit))
@@ -336,9 +336,11 @@ class Checkout(Place):
         """Returns the refusal for a check that left other files than it was given, or another
         commit. What it left is kept on a branch.
         """
+        entries = self.open_files("normal")
+        files = but_records([each for each in entries if not each.startswith("??")])
         with suppress(QueenError):
-            self._run("clean", "-ffdq")
-        files = but_records(self.open_files())
+            if len(files) < len(entries):
+                self._run("clean", "-ffdq")
         is_on_a_branch = current_branch(self.git_dir) is not None
         if not (files or is_on_a_branch or self.is_merging) and self.head() == commit:
             return None
