@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
 _NAMES = ("--name-only", "-z", "--no-renames", "--no-relative", "--no-ext-diff", "--no-textconv")
+_HEADS = "refs/heads/"
 _EVERYTHING = (*_NAMES, "--ignore-submodules=none")
 """Explicit, because the user's configuration may differ."""
 _LOG = ("-c", "log.showRoot=true", "log", "--format=", "-c")
@@ -54,21 +55,22 @@ def in_range(cwd: str, revisions: str) -> list[str]:
         ) from error
 
 
-def of_push(cwd: str, remote: str, env: Mapping[str, str], stdin: BinaryIO) -> list[str]:
-    """Returns what a push changes, as git's pre-push hook or the pre-commit framework says."""
+def updates_of(env: Mapping[str, str], stdin: BinaryIO) -> list[str]:
+    """Returns the lines that git's pre-push hook gets, or as the pre-commit framework says them:
+    local ref, local id, remote ref, remote id.
+    """
     if env.get("PRE_COMMIT_TO_REF"):
         # The framework reads git's standard input itself and sets variables instead.
         local, there = env["PRE_COMMIT_TO_REF"], env.get("PRE_COMMIT_FROM_REF") or "0"
-        named = remote or env.get("PRE_COMMIT_REMOTE_NAME", "")
-        return pushed(cwd, named, [f"local {local} remote {there}"])
-    return pushed(cwd, remote, stdin.read().decode(errors="surrogateescape").splitlines())
+        return [f"local {local} {env.get('PRE_COMMIT_REMOTE_BRANCH') or 'remote'} {there}"]
+    lines = stdin.read().decode(errors="surrogateescape").split("\n")
+    return [each for each in lines if each]
 
 
 def pushed(cwd: str, remote: str, updates: Iterable[str]) -> list[str]:
     """Returns what the commits change that a push sends to a remote for the first time.
 
-    `updates` are the lines that git passes to a pre-push hook: local ref, local id, remote ref,
-    remote id. A deleted branch changes nothing; a force push counts like any other.
+    A deleted branch changes nothing; a force push counts like any other.
     """
     wanted, known = [], []
     for update in updates:
@@ -91,6 +93,23 @@ def pushed(cwd: str, remote: str, updates: Iterable[str]) -> list[str]:
     return sorted(_names(log))
 
 
+def overwritten(cwd: str, updates: Iterable[str]) -> list[str]:
+    """Returns the branches of a remote that a push deletes, or from which it removes commits.
+
+    Git asks its hook of no update that it refuses itself, but for commits that are not here: as
+    nobody has merged these, they would be removed too.
+    """
+    found = []
+    for update in updates:
+        _, ours, ref, theirs = update.split(" ")
+        if not ref.startswith(_HEADS) or not theirs.strip("0"):
+            continue
+        local, there = _commit(cwd, ours), _commit(cwd, theirs)
+        if local is None or there is None or not _is_ancestor(cwd, there, local):
+            found.append(ref.removeprefix(_HEADS))
+    return found
+
+
 def is_applied(cwd: str) -> bool:
     """Returns whether `git am` makes the next commit. Older versions have no `--no-verify`."""
     path = line("rev-parse", "--git-path", "rebase-apply/applying", cwd=cwd)
@@ -102,6 +121,10 @@ def _commit(cwd: str, identifier: str) -> str | None:
     if not identifier.strip("0") or not identifier.isalnum():
         return None
     return line("rev-parse", "--quiet", "--verify", no_dash(f"{identifier}^{{commit}}"), cwd=cwd)
+
+
+def _is_ancestor(cwd: str, old: str, new: str) -> bool:
+    return line("rev-list", "--max-count=1", no_dash(old), f"^{new}", "--", cwd=cwd) is None
 
 
 def merge_heads(git_dir: str) -> list[str]:

@@ -17,7 +17,7 @@ from queenbee.core.names import PERSON
 from queenbee.core.reviews.review import proposed_branch
 from queenbee.core.timestamps import format_duration
 from queenbee.errors import InvalidInput, NoHive, QueenError, StoreError, Unreachable, Unreadable
-from queenbee.git.changes import staged
+from queenbee.git.changes import overwritten, pushed, staged, updates_of
 from queenbee.git.contents.hive_files import refuse_unreadable
 from queenbee.git.left_out import left_out_of
 from queenbee.services.governing import governed, opened
@@ -32,11 +32,13 @@ from queenbee.store.logbook import note
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
+    from typing import BinaryIO
 
     from queenbee.core.records import Reservation
     from queenbee.services.diagnosis import Diagnosis
     from queenbee.services.hive import Services
     from queenbee.store.git_files.worktrees import Worktree
+    from queenbee.store.layout import Layout
     from queenbee.workflows.complete_hive import Hive
 
 VARIABLE = "QUEEN_GUARD"
@@ -89,7 +91,11 @@ class Verdict:
         self.is_history = False
         """Whether the commits are there already, so that git asks nothing."""
         self.own_worktree: Worktree | None = None
-        """That of the committer, if this commit is in the main one, on what work lands on."""
+        """That of the committer, if this commit is in the main one, on what work lands on, or if
+        this push overwrites branches.
+        """
+        self.overwritten: list[str] = []
+        """Branches of others that this push deletes, or from which it removes commits."""
         self.nameless = False
         """Whether the committer gave no name."""
         self.hive: Services | None = None
@@ -106,8 +112,10 @@ class Verdict:
     def to_dict(self) -> dict[str, object]:
         """Returns what was checked and what another droid holds of it."""
         held = [each.to_dict() for each in self.held]
-        own = {"own_worktree": self.own_worktree.path} if self.own_worktree is not None else {}
-        return {"checked": self.what, "mode": self.mode, "paths": self.paths, "held": held, **own}
+        more: dict[str, object] = {"overwritten": self.overwritten} if self.overwritten else {}
+        if self.own_worktree is not None:
+            more["own_worktree"] = self.own_worktree.path
+        return {"checked": self.what, "mode": self.mode, "paths": self.paths, "held": held, **more}
 
 
 class Change:
@@ -121,6 +129,7 @@ class Change:
         is_next_commit: bool = False,
         is_history: bool = False,
         branch: str = "",
+        overwritten: Callable[[], Sequence[str]] = list,
     ) -> None:
         self.what = what
         self.find = find
@@ -129,11 +138,24 @@ class Change:
         self.is_history = is_history
         self.branch = branch
         """The branch that it is on, whose droids do not hold it against themselves."""
+        self.overwritten = overwritten
+        """Returns the branches of the remote from which it removes commits."""
 
 
 def next_commit(cwd: str) -> Change:
     """Returns what the next commit in this folder changes."""
     return Change(COMMIT, lambda _: staged(cwd), is_next_commit=True)
+
+
+def push(cwd: str, remote: str, env: Mapping[str, str], stdin: BinaryIO) -> Change:
+    """Returns what a push from this folder changes, as git tells its hook."""
+    named = remote or env.get("PRE_COMMIT_REMOTE_NAME", "")
+    updates = updates_of(env, stdin)
+    return Change(
+        PUSH,
+        lambda _: pushed(cwd, named, updates),
+        overwritten=lambda: overwritten(cwd, updates),
+    )
 
 
 def check(
@@ -160,7 +182,9 @@ def check(
         _log(verdict, f"{change.what} by {_name(verdict.hive)}: allowed, {VARIABLE}=warn: {names}")
     elif verdict.own_worktree is not None and verdict.mode == WARN:
         who = verdict.own_worktree.droid
-        _log(verdict, f"{change.what} by {who} in the main worktree: allowed, {VARIABLE}=warn")
+        over = ", ".join(verdict.overwritten)
+        where = f"over {over}" if over else "in the main worktree"
+        _log(verdict, f"{change.what} by {who} {where}: allowed, {VARIABLE}=warn")
     return verdict
 
 
@@ -200,19 +224,33 @@ def _look(
         verdict.held += refusals(other, left, env, change.branch)
     if verdict.hive is not None:
         verdict.paths, verdict.nameless = len(changed), verdict.hive.actor_or_none is None
-    if change.is_next_commit and hive is not None:
-        verdict.own_worktree = _own_worktree(hive, named, changed, env)
-        refuse_unreadable(tree, "", changed)
-        _refuse_ledgers(hive, tree, changed)
-        verdict.left_out = left_out_of(hive, changed)
+    if hive is not None:
+        _look_at_branches(verdict, change, hive, named, changed, env)
 
 
-def _refuse_ledgers(hive: Services, tree: str, changed: Sequence[str]) -> None:
-    """Raises `InvalidInput` if git would track ledgers that it is not to carry with the code."""
+def _look_at_branches(
+    verdict: Verdict,
+    change: Change,
+    hive: Hive,
+    named: str | None,
+    changed: Sequence[str],
+    env: Mapping[str, str],
+) -> None:
+    """Adds to a verdict what the committer is not to do to the branches of others, and what the
+    next commit leaves out. Raises `QueenError` for content that nobody could read, and for ledgers
+    that git is not to carry with the code.
+    """
+    if not change.is_next_commit:
+        _look_at_overwritten(verdict, hive, named, change.overwritten())
+        return
+    tree = hive.layout.tree
+    verdict.own_worktree = _own_worktree(hive, named, changed, env)
+    refuse_unreadable(tree, "", changed)
     if hive.layout.settings.sync_ledgers == "branch":
         from queenbee.git.remote.relocating import refuse_tracked  # noqa: PLC0415 - start-up
 
         refuse_tracked(hive, tree, changed)
+    verdict.left_out = left_out_of(hive, changed)
 
 
 def _sure(hive: Hive) -> Hive:
@@ -305,6 +343,29 @@ def _own_worktree(
         return None
     if _lands(hive, env) or all(is_exempt(layout, path) for path in changed):
         return None
+    return _worktree_of(layout, every, named)
+
+
+def _look_at_overwritten(
+    verdict: Verdict, hive: Services, named: str | None, branches: Sequence[str]
+) -> None:
+    """Adds to a verdict which of these branches are not for an agent with a worktree of its own to
+    overwrite: what work lands on, and those of others' worktrees.
+    """
+    every = worktrees(hive.layout) if branches else []
+    own = _worktree_of(hive.layout, every, named)
+    if own is None:
+        return
+    others = {each.branch for each in every if each.droid not in (None, own.droid)}
+    target = f"/{target_branch(hive.layout)}"
+    verdict.overwritten = [
+        each for each in branches if each in others or target.endswith(f"/{each}")
+    ]
+    verdict.own_worktree = own if verdict.overwritten else None
+
+
+def _worktree_of(layout: Layout, every: Sequence[Worktree], named: str | None) -> Worktree | None:
+    """Returns the worktree of its own that the agent has that runs git; None for a person."""
     own = [each for each in every if each.linked and each.droid is not None]
     if named is not None:
         return next((each for each in own if each.droid == named), None)

@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING
 
 from queenbee.core.command_lines import no_dash
 from queenbee.core.text import mentioned, suggested
-from queenbee.errors import Conflict, ExternalFailure, InvalidInput, NotFound, QueenError
+from queenbee.errors import Conflict, ExternalFailure, NotFound, QueenError
+from queenbee.git.outside import outside_git
 from queenbee.git.run import as_the_user, git, line
 from queenbee.store import safe_open
 from queenbee.store.droids.agent_callers import calling_agent
@@ -274,7 +275,7 @@ def refuse_stranger(layout: Layout) -> None:
     an agent of a team outside of its worktree. Raises `InvalidInput` outside git.
     """
     if git_tree(layout.tree) is None:
-        raise InvalidInput("this is not a git repository", hint="git init")
+        raise outside_git(layout.tree)
     refuse_other_hive(layout)
     refuse_outside(layout)
 

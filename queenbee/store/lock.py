@@ -253,6 +253,9 @@ class LongLock:
             # the folder.
             fd = safe_open.open_file(self.path, os.O_RDWR | os.O_CREAT)
             mode = stat.S_IMODE(os.fstat(fd).st_mode)
+            if mode & 0o600 != 0o600:  # By a umask; filelock refuses such a mode.
+                mode |= 0o600
+                os.fchmod(fd, mode)
             os.close(fd)
             lock = FileLock(self.path, timeout=self.timeout_s, mode=mode)
             lock.acquire(poll_interval=_POLL_S)

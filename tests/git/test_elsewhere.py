@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -76,6 +77,28 @@ def test_a_folder_outside_git_has_nothing_to_land(quick: QuickQueen, tmp_path: P
         refused = quick("land", *words, "--json", cwd=folder, as_="ui")
         assert (refused.code, refused.error["hint"]) == (2, "git init")
         assert refused.error["message"] == "this is not a git repository"
+
+
+@pytest.mark.parametrize("names_tree", [True, False])
+def test_a_repository_that_only_the_environment_names_gets_in_by_a_git_file(
+    quick: QuickQueen, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, names_tree: bool
+) -> None:
+    """As for dotfiles."""
+    home, bare = tmp_path / "my home", tmp_path / "my home" / ".dotfiles"
+    home.mkdir()
+    git(home, "init", "-q", "--bare", str(bare))
+    with monkeypatch.context() as patch:
+        patch.setenv("GIT_DIR", str(bare))
+        if names_tree:
+            patch.setenv("GIT_WORK_TREE", str(home))
+        assert "only the environment" in quick("init", cwd=home).err
+        commands = [["worktree", "add", "api"], ["land"], ["worktree", "collisions"]]
+        said = [quick(*words, "--json", cwd=home, as_="api").error for words in commands]
+    assert len({each["hint"] for each in said}) == 1
+    assert str(bare) in said[0]["message"]
+    subprocess.run(said[0]["hint"], shell=True, check=True, cwd="/")
+    git(home, "commit", "-q", "--allow-empty", "-m", "one")
+    assert quick("worktree", "add", "api", cwd=home).code == 0
 
 
 def test_nobody_looks_into_one_whose_git_directory_leads_to_another_repository(

@@ -769,6 +769,77 @@ def test_it_commits_records_there_and_work_on_another_branch(
     assert quick("guard", "check", as_="api").code == 0
 
 
+@pytest.mark.parametrize(
+    ("update", "who", "code"),
+    [
+        ("api api main newer-main", "api", 1),
+        ("api api main main", "api", 0),
+        ("(delete) none main main", "api", 1),
+        ("api api main unknown", "api", 1),
+        ("api api ui newer-ui", "api", 1),
+        ("api api ui none", "api", 0),
+        ("api api api newer-ui", "api", 0),
+        ("api api theirs newer-ui", "api", 0),
+        ("main main main newer-main", "ui", 1),
+        ("main main main newer-main", "reviewer", 0),
+        ("api api main newer-main", None, 0),
+    ],
+)
+def test_it_removes_no_commits_from_main_or_from_anothers_branch(
+    guarded: Path, quick: QuickQueen, update: str, who: str | None, code: int
+) -> None:
+    for name in ("api", "ui"):
+        assert quick("worktree", "add", name).code == 0
+        git(guarded, "branch", f"newer-{name}", empty_commit(guarded, name))
+    git(guarded, "branch", "newer-main", empty_commit(guarded, "main"))
+    zeros, ones = "0" * 40, "1" * 40
+    local, ours, ref, there = update.split()
+    ids = [
+        {"none": zeros, "unknown": ones}.get(each) or git(guarded, "rev-parse", each).strip()
+        for each in (ours, there)
+    ]
+    line = f"refs/heads/{local} {ids[0]} refs/heads/{ref} {ids[1]}\n"
+    ask = ("guard", "check", "--pre-push", "origin")
+    said = quick(*ask, "--json", as_=who, stdin=line)
+    assert (said.code, said.json.get("overwritten")) == (code, [ref] if code else None)
+    told = quick(*ask, as_=who, stdin=line, env={"QUEEN_GUARD": "warn"})
+    assert told.code == 0
+    assert ("allowed anyway" in told.out + told.err) == bool(code)
+    if code:
+        assert f"push by {who} over {ref}: allowed" in log_of(guarded)
+
+
+@pytest.mark.parametrize("char", ["\u2028", "\x85", "\u00e9"])
+def test_a_branch_may_have_any_character_that_git_allows(
+    guarded: Path, quick: QuickQueen, char: str
+) -> None:
+    head = git(guarded, "rev-parse", "HEAD").strip()
+    line = f"refs/heads/a{char}b {head} refs/heads/a{char}b {'0' * 40}\n"
+    assert quick("guard", "check", "--pre-push", "origin", stdin=line).code == 0
+
+
+def empty_commit(repo: Path, branch: str) -> str:
+    return git(repo, "commit-tree", "-m", "x", "-p", branch, f"{branch}^{{tree}}").strip()
+
+
+def test_a_forced_push_of_an_agent_is_refused(
+    guarded: Path, try_git: Git, quick: QuickQueen, remote: Path
+) -> None:
+    assert quick("worktree", "add", "api").code == 0
+    tree = guarded.parent / f"{guarded.name}-api"
+    git(guarded, "push", "-q", "origin", f"{empty_commit(guarded, 'main')}:refs/heads/main")
+    before = git(remote, "for-each-ref")
+    for words in (["+api:main"], ["--delete", "main"], [":main", "api:api"]):
+        done = try_git("push", "origin", *words, cwd=tree, as_="api")
+        assert done.returncode == 1, words
+        assert "removes commits from, what is not api's own: main" in done.stderr
+        assert "git fetch && queen land" in done.stderr
+    assert git(remote, "for-each-ref") == before
+    assert try_git("push", "origin", "+api:api", cwd=tree, as_="api").returncode == 0
+    git(remote, "symbolic-ref", "HEAD", "refs/heads/api")
+    assert try_git("push", "origin", ":main").returncode == 0  # A person.
+
+
 @pytest.mark.linux
 def test_its_client_is_known_without_a_name(guarded: Path, quick: QuickQueen) -> None:
     assert quick("worktree", "add", "api").code == 0

@@ -27,9 +27,9 @@ def ask_everything(repo: Path) -> None:
     changes.in_range(str(repo), "HEAD~2..HEAD")
     head = git(repo, "rev-parse", "HEAD").strip()
     update = f"refs/heads/x {head} refs/heads/x {'0' * 40}\n".encode()
-    changes.of_push(str(repo), "origin", {}, io.BytesIO(update))
+    changes.pushed(str(repo), "origin", changes.updates_of({}, io.BytesIO(update)))
     missing = f"refs/heads/x {head} refs/heads/x {'1' * 40}\n".encode()
-    changes.of_push(str(repo), "origin", {}, io.BytesIO(missing))
+    changes.pushed(str(repo), "origin", changes.updates_of({}, io.BytesIO(missing)))
     hooks.states(hooks.HookFolder(str(repo)))
     with Hive.open(repo, droid="ui", env={}) as hive:
         left_out.left_out(hive)

@@ -292,6 +292,14 @@ class TestALockForLongerWork:
 
     HOLD = HOLD.replace("KernelLock", "LongLock")
 
+    def test_no_umask_takes_it_from_who_makes_it(self, path):
+        before = os.umask(0o777)
+        try:
+            with LongLock(path, holder="me"):
+                assert os.stat(path).st_mode & 0o777 == 0o600
+        finally:
+            os.umask(before)
+
     @staticmethod
     def taken(path, timeout_s=0.0):
         with LongLock(path, holder="me", timeout_s=timeout_s):

@@ -39,6 +39,12 @@ _HEADING = re.compile(
     rb"\s*(?:#{1,6}\s|([=\-~^+*'`.\"])\1{2,}\s*$|\*\*[^*]+\*\*\s*$|v?\d+\.\d+\S*\s|[*+-]\s*$)"
 )
 """A heading or the line under it, a version that was released, or a bullet without a text."""
+_TITLE = re.compile(rb"#{1,6}\s|=+\s|v?\d+\.\d")
+_UNDERLINE = re.compile(rb"\s*([=\-~^+*'`.\"])\1{2,}\s*$")
+_NOT_OUT = re.compile(
+    rb"(?i)unreleased|not yet released|upcoming|\bnext\b|\bt\.?b\.?[adr]\b|\bx{2,4}-x{2}|\bdev\b"
+)
+"""What the heading of a release says that is not out yet."""
 _WORD = re.compile(rb"[^\W\d_]\w+")
 _TEXTS = (".md", ".markdown", ".rst", ".adoc", ".txt", ".tex", ".org")
 """Elsewhere, a comment looks like a heading."""
@@ -141,7 +147,49 @@ def both_added(conflict: Conflict) -> Lines | None:
     return _one_after_the_other(head, rest, tail)
 
 
-APPENDED: Mapping[str, Rule] = {"identical": identical, "both kept": both_added}
+def next_release(conflict: Conflict) -> Lines | None:
+    """Joins what both sides added under a heading for a release that is not out yet: under the one
+    that landed if both may mean one release, else as two sections, the greater version first.
+    """
+    head, rest, tail = trimmed(conflict)
+    main, branch = _unreleased(rest.main), _unreleased(rest.branch)
+    if conflict.base or not main or not branch:
+        return None
+    one, other = _versions(main[0][0]), _versions(branch[0][0])
+    if one and other and one != other:
+        if one[0][0] != other[0][0]:
+            return None
+        first, second = (rest.main, rest.branch) if one > other else (rest.branch, rest.main)
+        blank = [] if _is_blank(first[-1]) else [b"\n"]
+        return ended([*head, *ended(first), *blank, *second, *tail])
+    entries = both_added(replace(rest, main=main[1], branch=branch[1]))
+    return ended([*head, *main[0], *entries, *tail]) if entries is not None else None
+
+
+def _unreleased(lines: Lines) -> tuple[Lines, Lines] | None:
+    """Returns the heading of a release that is not out, and what is below it; None if lines begin
+    with anything else, or have a second release.
+    """
+    titles = [
+        at
+        for at, (line, below) in enumerate(pairwise([*lines, b""]))
+        if not _is_blank(line) and (_TITLE.match(line) or _UNDERLINE.match(below))
+    ]
+    releases = [at for at in titles if _VERSION.search(lines[at]) or _NOT_OUT.search(lines[at])]
+    if not releases or releases[1:] or not all(map(_is_blank, lines[: releases[0]])):
+        return None
+    at = releases[0]
+    if not _NOT_OUT.search(lines[at]):
+        return None
+    size = 2 if _UNDERLINE.match(b"".join(lines[at + 1 : at + 2])) else 1
+    return lines[at : at + size], lines[at + size :]
+
+
+APPENDED: Mapping[str, Rule] = {
+    "identical": identical,
+    "both kept": both_added,
+    "next release": next_release,
+}
 """The rules for files that everybody appends to, in the order in which they are tried."""
 SURE: Mapping[str, Rule] = {
     "identical": identical,

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from queenbee.checks.processes import Interrupts
 from queenbee.core.command_lines import no_dash
 from queenbee.core.conflicts.appended import everybody_appends_to
-from queenbee.errors import InvalidInput
 from queenbee.git import unmerged
 from queenbee.git.collisions import order, snapshots
 from queenbee.git.collisions.cache import Cache
@@ -18,6 +17,7 @@ from queenbee.git.collisions.found import Collisions, Pair, Side, Step
 from queenbee.git.collisions.pairs import Merger
 from queenbee.git.collisions.together import Union
 from queenbee.git.landing.together.checked import Copies
+from queenbee.git.outside import outside_git
 from queenbee.git.run import line
 from queenbee.store.git_files.worktrees import target_branch, target_ref, worktrees
 from queenbee.store.git_trees import git_tree
@@ -45,7 +45,7 @@ def compare(
     """
     places, own = worktrees(layout), git_tree(layout.tree)
     if not places or own is None:
-        raise InvalidInput("this is not a git repository", hint="git init")
+        raise outside_git(layout.tree)
     here = next((each for each in places if each.path == layout.tree), places[0])
     target, ref = target_branch(layout), target_ref(layout)
     # Asked where we are, so that git refuses a repository of another user.

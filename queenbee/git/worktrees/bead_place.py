@@ -16,6 +16,7 @@ from queenbee.documents.issue_rows import metadata_of
 from queenbee.documents.sprints.numbers import source_branch_fault, worktree_path
 from queenbee.documents.sprints.sprint_bead import check_bead, is_sprint_bead
 from queenbee.errors import Conflict, InvalidInput, NotFound, QueenError
+from queenbee.git.outside import outside_git
 from queenbee.git.ownership import branch_note, worktree_note
 from queenbee.git.run import git, line
 from queenbee.git.unfinished import FOLDER
@@ -70,7 +71,7 @@ def bead_place(hive: Services, issue: Issue, path: str | None = None) -> BeadPla
         raise InvalidInput(f"{issue.id} is not a valid sprint bead: {said}", hint=hint)
     here = git_tree(hive.layout.tree)
     if here is None:
-        raise NotFound(f"{hive.layout.tree} is not in git", hint="git init")
+        raise outside_git(hive.layout.tree)
     top, said_of = here.main_tree or here.common_dir, metadata_of(row)
     branch = _branch(str(said_of["branch"]), top)
     _refuse_ambiguous(hive.layout, branch, issue.id)
@@ -157,7 +158,7 @@ def branch_conflict(layout: Layout, written: str) -> str | None:
     if first in {each.casefold() for each in kept} or first.endswith("head"):
         return f"names that begin with {first} are kept for something else"
     listed = git("for-each-ref", "--format=%(refname)", cwd=top, repository={})
-    for ref in os.fsdecode(listed).splitlines():
+    for ref in os.fsdecode(listed).split("\n"):
         heads = ref.startswith("refs/heads/")
         short = ref.split("/", 2 if heads or ref.startswith("refs/tags/") else 1)[-1].casefold()
         above = heads and (name.startswith(f"{short}/") or short.startswith(f"{name}/"))

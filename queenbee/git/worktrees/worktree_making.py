@@ -26,6 +26,7 @@ from queenbee.core.command_lines import no_dash
 from queenbee.core.text import mentioned, suggested
 from queenbee.errors import Conflict, ExternalFailure, InvalidInput, NotFound, QueenError
 from queenbee.git.hooks import INSTALLED, HookFolder, states
+from queenbee.git.outside import outside_git
 from queenbee.git.ownership import (
     MadeNote,
     branch_note,
@@ -148,7 +149,7 @@ class _Making:
     def of(cls, hive: Services, name: str, path: str | None) -> _Making:
         here = git_tree(hive.layout.tree)
         if here is None:
-            raise NotFound(f"{hive.layout.tree} is not in git", hint="git init")
+            raise outside_git(hive.layout.tree)
         top = here.main_tree or here.common_dir
         own = _adopted_path(hive.layout, name) if path is None else None
         branch = name if own is not None else _branch_of(hive.layout, name, top)

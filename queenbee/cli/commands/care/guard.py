@@ -13,7 +13,7 @@ from queenbee.cli.app import Answer, Invocation, QueenGroup, command, group
 from queenbee.cli.commands.care.hive import tell_without_hive
 from queenbee.cli.rendering import paragraph, purpose
 from queenbee.cli.terminal import aside
-from queenbee.core.text import HINT, mentioned, printable, shell_word, suggested
+from queenbee.core.text import HINT, mentioned, printable, shell_word, some, suggested
 from queenbee.errors import InvalidInput
 from queenbee.git import changes, hooks
 from queenbee.git import guard as rules
@@ -58,13 +58,17 @@ def _show_own_worktree(verdict: rules.Verdict) -> None:
     if own is None:
         return
     verb = "allowed anyway" if verdict.mode == rules.WARN else "refused"
-    paragraph(
-        f"queenbee guard: commit {verb}: {mentioned(printable(str(own.droid)))} has a worktree of "
-        f"its own, and what it commits here has passed no check"
-    )
+    who = mentioned(printable(str(own.droid)))
+    fault = f"{who} has a worktree of its own, and what it commits here has passed no check"
+    way = f"commit there, and land it: cd {shell_word(own.path)} && queen land -m TEXT"
+    if verdict.overwritten:
+        lost = some([mentioned(printable(each)) for each in verdict.overwritten], _SHOWN)
+        fault = f"it deletes, or removes commits from, what is not {who}'s own: {lost}"
+        way = f"add to it instead: cd {shell_word(own.path)} && git fetch && queen land"
+    paragraph(f"queenbee guard: {verdict.what} {verb}: {fault}")
     if verdict.mode != rules.WARN:
-        paragraph(f"  commit there, and land it: cd {shell_word(own.path)} && queen land -m TEXT")
-        paragraph(f"  to proceed anyway: {rules.BYPASS}, or git commit --no-verify")
+        paragraph(f"  {way}")
+        paragraph(f"  to proceed anyway: {rules.BYPASS}, or git {verdict.what} --no-verify")
 
 
 @command(
@@ -126,7 +130,7 @@ def _change(paths: Sequence[str], range_: str | None, remote: str | None) -> rul
     if remote is not None:
         # It is None if it is closed: then git told nothing, and nothing is pushed.
         stdin = sys.stdin.buffer if sys.stdin is not None else BytesIO()
-        return rules.Change(rules.PUSH, lambda _: changes.of_push(cwd, remote, os.environ, stdin))
+        return rules.push(cwd, remote, os.environ, stdin)
     return rules.next_commit(cwd)
 
 

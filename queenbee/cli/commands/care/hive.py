@@ -11,7 +11,7 @@ import click
 import queenbee
 from queenbee.cli.app import Invocation, QueenGroup, command, group
 from queenbee.cli.terminal import say
-from queenbee.core.text import printable
+from queenbee.core.text import HINT, printable
 from queenbee.errors import InvalidInput, NoHive, QueenError
 from queenbee.store import creating, layout
 from queenbee.store.droids import identity, session_names
@@ -78,12 +78,15 @@ def init(call: Invocation) -> dict[str, object]:
     sets up a new worktree. Running it again changes nothing that is set.
     """
     from queenbee.cli.proposing import settle_check, settle_setup  # noqa: PLC0415 - start-up
+    from queenbee.git.outside import outside_git  # noqa: PLC0415 - start-up
     from queenbee.library.hive import Hive  # noqa: PLC0415 - start-up
 
     made = Hive.init(droid=call.actor, beads_dir=call.beads_dir)
     places = made.layout
     if places.common_dir is None:
-        call.tell("this is not a git repository: no clone or worktree will share the hive")
+        fault = outside_git(places.tree)
+        call.tell(f"{fault.message}: no clone or worktree will share the hive")
+        call.tell(f"{HINT}{fault.hint}")
     elif places.settings.sync_ledgers == "branch":
         _take_in(call)
     settle_records(call)
