@@ -46,7 +46,6 @@ _WHOLE = (
     *("-c", "core.sparseCheckout=false"),
     *("-c", "submodule.recurse=false"),
     *("-c", "core.splitIndex=false"),
-    *(word for setting in LOOKING.items() for word in ("-c", "=".join(setting))),
 )
 """Moving between commits is no event for anybody's hooks. A check reads all files."""
 _STATUS = ("status", "--porcelain=v1", "-z", "--no-renames", "--ignore-submodules=all")
@@ -193,7 +192,8 @@ class Checkout(Place):
         self._step.write("checkout", after=commit)
         if not self._goes_by_index(commit):
             self._run("read-tree", no_dash(commit))
-        left = names_in(user_git(*_WHOLE, *_STATUS, cwd=self.tree, repository=_KEEPS)[1])
+        how: Any = {"repository": _KEEPS, "config": LOOKING}
+        left = names_in(user_git(*_WHOLE, *_STATUS, cwd=self.tree, **how)[1])
         self._run("checkout", "-q", "--force", "--detach", no_dash(commit), "--")
         for way in (each[3:].rstrip("/") for each in left if each.startswith("??")):
             if has_repository(path := os.path.join(self.tree, way)):
