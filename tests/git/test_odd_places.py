@@ -69,6 +69,33 @@ def test_work_lands_from_the_first_command_to_the_last(
     assert checked(queen("doctor", "--json")).json == []
 
 
+def test_a_file_with_the_name_that_git_has_for_the_last_commit_is_only_a_file(
+    tmp_path: Path,
+) -> None:
+    repo = tmp_path / "shop"
+    queen = made(repo)
+    for name in ("HEAD", "main", "api"):
+        (repo / name).write_text("x\n")
+    git(repo, "add", "HEAD", "main", "api")
+    git(repo, "commit", "-qm", "names")
+    checked(worked(added(queen)))
+    assert (repo / "a b.txt").exists()
+
+
+def test_settings_that_were_added_although_git_ignores_their_folder_stop_no_landing(
+    tmp_path: Path,
+) -> None:
+    repo = tmp_path / "shop"
+    queen = made(repo)
+    (repo / ".git" / "info").mkdir(exist_ok=True)
+    (repo / ".git" / "info" / "exclude").write_text(".beads\n")
+    tree = added(queen)
+    (tree / ".beads" / "queen_messages.jsonl").write_text("{}\n")
+    checked(worked(tree))
+    assert (repo / "a b.txt").exists()
+    assert "queen_messages" not in git(repo, "ls-tree", "-r", "--name-only", "main")
+
+
 class TestABareRepository:
     @pytest.fixture
     def trunk(self, tmp_path: Path) -> Path:
