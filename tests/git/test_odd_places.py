@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -96,6 +97,25 @@ def test_settings_that_were_added_although_git_ignores_their_folder_stop_no_land
     assert "queen_messages" not in git(repo, "ls-tree", "-r", "--name-only", "main")
 
 
+def test_a_worktree_in_the_files_of_another_repository_is_hidden_by_the_command_that_is_named(
+    tmp_path: Path,
+) -> None:
+    outer = tmp_path / "outer"
+    outer.mkdir()
+    git(outer, "init", "-q")
+    queen = made(outer / "my libs" / "shop")
+    (outer / ".git" / "info" / "exclude").write_text("shop\n")
+    said = checked(queen("worktree", "add", "api")).err
+    command = said.partition("to hide it: ")[2]
+    tree = outer / "my libs" / "shop-api"
+    assert git(outer, "status", "--porcelain", "-uall") == '?? "my libs/shop-api/"\n'
+    subprocess.run(command, shell=True, check=True)
+    checked(worked(tree))
+    assert git(outer, "status", "--porcelain", "-uall") == ""
+    again = checked(queen("worktree", "add", "api")).err
+    assert "to hide it" not in again
+
+
 class TestABareRepository:
     @pytest.fixture
     def trunk(self, tmp_path: Path) -> Path:
@@ -104,11 +124,13 @@ class TestABareRepository:
         git(tmp_path, "clone", "-q", "--bare", "seed", "shop/.bare")
         bare = tmp_path / "shop" / ".bare"
         git(bare, "config", "queenbee.trust", "all")
+        (tmp_path / "shop" / ".git").write_text("gitdir: ./.bare\n")
         git(bare, "worktree", "add", "-q", "-b", "notes", "../notes", "main")
         return tmp_path / "shop" / "notes"
 
     def test_its_worktrees_stand_beside_each_other_and_land(self, trunk: Path) -> None:
         queen = QuickQueen(trunk)
+        assert "to hide it" not in checked(queen("worktree", "add", "api")).err
         tree = added(queen)
         assert tree == trunk.parent / "api"
         checked(worked(tree))
