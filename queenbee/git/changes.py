@@ -63,7 +63,8 @@ def updates_of(env: Mapping[str, str], stdin: BinaryIO) -> list[str]:
         # The framework reads git's standard input itself and sets variables instead.
         local, there = env["PRE_COMMIT_TO_REF"], env.get("PRE_COMMIT_FROM_REF") or "0"
         return [f"local {local} {env.get('PRE_COMMIT_REMOTE_BRANCH') or 'remote'} {there}"]
-    return stdin.read().decode(errors="surrogateescape").splitlines()
+    lines = stdin.read().decode(errors="surrogateescape").split("\n")
+    return [each for each in lines if each]
 
 
 def pushed(cwd: str, remote: str, updates: Iterable[str]) -> list[str]:

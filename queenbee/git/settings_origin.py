@@ -28,10 +28,10 @@ _BEFORE_CHARS = 500
 
 def line_of(text: str, name: str) -> int | None:
     """Returns the line, from 1, with which a setting such as `land.check` is set, or None."""
-    lines = text.splitlines(keepends=True)
+    lines = text.split("\n")
     for number in range(1, len(lines) + 1):
         with suppress(ValueError, QueenError):  # A value of several lines ends later.
-            if name in by_name(FILE_NAME, tomllib.loads("".join(lines[:number]))):
+            if name in by_name(FILE_NAME, tomllib.loads("\n".join(lines[:number]))):
                 return number
     return None
 
@@ -127,8 +127,8 @@ def _blamed(folder: str, name: str, line: int) -> tuple[str, str]:
     """Returns the author and the commit of a line; both are empty if it is not committed."""
     asked = ("blame", "--porcelain", f"-L{line},{line}", "--", name)
     said = git(*asked, cwd=folder, repository={}, limit_s=_LIMIT_S)
-    lines = os.fsdecode(said).splitlines()
-    commit = lines[0].split()[0] if lines else ""
+    lines = os.fsdecode(said).split("\n")
+    commit = lines[0].partition(" ")[0]
     if not commit.strip("0"):
         return "", ""
     return next((each[7:] for each in lines if each.startswith("author ")), ""), commit[:10]

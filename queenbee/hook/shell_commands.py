@@ -175,7 +175,7 @@ def _of_pop(layout: Layout) -> str:
     if not are_several(layout) or own is None:
         return ""
     try:
-        lines = safe_open.read(path).decode(errors="replace").splitlines()
+        lines = safe_open.read(path).decode(errors="replace").rstrip("\n").split("\n")
     except OSError:
         return ""
     # `WIP on main: 1234567 …`, or `On main: …`.

@@ -386,7 +386,7 @@ def report_in(output: str) -> dict[str, Any] | None:
     """Returns the last report in what a QA agent printed, or None: a JSON object with a status and
     a message. A client that prints JSON has its last words in `result`.
     """
-    for each in reversed(output.splitlines()):
+    for each in reversed(output.split("\n")):
         said = _json(each)
         if isinstance(said, dict) and isinstance(said.get("result"), str):
             output = said["result"]

@@ -126,7 +126,7 @@ def add_attributes(layout: Layout) -> list[str]:
     """
     path = os.path.join(layout.beads_dir, ".gitattributes")
     text = read_attributes(layout)
-    there = {line.strip() for line in text.splitlines()}
+    there = {line.strip() for line in text.split("\n")}
     missing = [line for line in ATTRIBUTES if line not in there]
     if not missing:
         return []

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 _MOST_INCLUDES = 10
 """As deep as git follows the files that its configuration includes."""
+_BLANKS = " \t\r\n"
+"""What git takes for blanks in its configuration, and no other character."""
+_ESCAPED = {"n": "\n", "t": "\t", "b": "\b", "\n": ""}
 
 
 class GitTree:
@@ -232,27 +235,79 @@ def config_value(
 ) -> str | None:
     """Returns a value in one of git's config files or in those that it includes, or None.
 
-    Section and name in lower case; a file that is included on a condition is not read.
+    Section, as `config_entries` says it, and name in lower case; a file that is included on a
+    condition is not read.
     """
-    try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            lines = file.read().splitlines()
-    except (OSError, ValueError):
-        return None
-    current, value = "", None
-    for line in lines:
-        text = line.partition("#")[0].partition(";")[0].strip()
-        if text.startswith("["):
-            current, _, text = text[1:].partition("]")
-            current, text = current.strip().lower(), text.strip()
-        key, equals, rest = text.partition("=")
-        if current == section and key.strip().lower() == name:
-            value = rest.strip().strip('"') if equals else "true"
-        elif current == "include" and key.strip().lower() == "path" and includes:
-            beside = os.path.expanduser(rest.strip().strip('"'))
-            beside = os.path.join(os.path.dirname(path), beside)
+    value = None
+    for current, key, said in config_entries(path):
+        if (current, key) == (section, name):
+            value = said
+        elif (current, key) == ("include", "path") and includes:
+            beside = os.path.join(os.path.dirname(path), os.path.expanduser(said))
             value = config_value(beside, section, name, includes=includes - 1) or value
     return value
+
+
+def config_entries(path: str) -> Iterator[tuple[str, str, str]]:
+    """Yields the section, such as `core` or `remote.origin`, the name and the value of each setting
+    in one of git's config files, in order; nothing of one that cannot be read.
+
+    Git writes what a tree says into them, such as the address of a submodule: where a line or a
+    value ends is decided as git does. Source: "git-config" in git's documentation.
+    """
+    try:
+        with open(path, encoding="utf-8-sig", errors="surrogateescape", newline="") as file:
+            text = file.read().replace("\r\n", "\n")
+    except OSError:
+        return
+    section, at = "", 0
+    while at < len(text):
+        end = text.find("\n", at) % (len(text) + 1)
+        line = text[at:end].lstrip(_BLANKS)
+        if line.startswith("["):
+            section, rest = _section(line)
+            at = end - len(rest)
+            continue
+        key, equals, _ = line.partition("=")
+        value, at = "true", end + 1
+        if equals and not line.startswith(("#", ";")):
+            value, at = _value_at(text, end - len(line) + len(key) + 1)
+        yield section, key.strip(_BLANKS).lower(), value
+
+
+def _section(line: str) -> tuple[str, str]:
+    """Returns the section whose header a line begins with, and the rest of the line."""
+    name, quote, _ = line[1:].partition('"')
+    if "]" in name or not quote:
+        name, _, rest = line[1:].partition("]")
+        return name.lower(), rest
+    inner, at = "", len(name) + 2
+    while line[at : at + 1] not in ('"', ""):
+        at += line[at] == "\\"
+        inner += line[at : at + 1]
+        at += 1
+    return f"{name.strip(_BLANKS).lower()}.{inner}", line[at + 2 :]
+
+
+def _value_at(text: str, at: int) -> tuple[str, int]:
+    """Returns the value that begins here, and where its last line ends."""
+    value, size, quoted = "", 0, False
+    while at < len(text) and text[at] != "\n":
+        char = text[at]
+        if char in "#;" and not quoted:
+            at = text.find("\n", at) % (len(text) + 1)
+            break
+        if char == "\\":
+            at += 1
+            value += _ESCAPED.get(text[at : at + 1], text[at : at + 1])
+        elif char == '"':
+            quoted = not quoted
+        elif value or quoted or char not in _BLANKS:
+            value += char
+        if quoted or char not in _BLANKS:  # Those at the end do not count.
+            size = len(value)
+        at += 1
+    return value[:size], at
 
 
 def name_in_index(git_dir: str, begin: str) -> str | None:

@@ -470,7 +470,7 @@ def _refuse_git_dir(beads: str, tree: str, what: str, here: GitTree) -> None:
 
 def _first_line(path: str) -> str:
     """Returns the first line that is neither blank nor a comment."""
-    lines = whole(path).splitlines()
+    lines = whole(path).split("\n")
     return next((line.strip() for line in lines if line.strip() and line.lstrip()[0] != "#"), "")
 
 

@@ -127,8 +127,9 @@ def _host_of(layout: Layout, remote: str) -> str:
     config = os.path.join(layout.common_dir or "", "config")
     paths = [config, *_config_paths(owners_environment(os.environ))]
     said = next(filter(None, (config_value(each, SECTION, "host") for each in paths)), None)
-    section = f'remote "{remote}"'.lower()
-    pushed, fetched = (config_value(config, section, each) for each in ("pushurl", "url"))
+    pushed, fetched = (
+        config_value(config, f"remote.{remote}", each) for each in ("pushurl", "url")
+    )
     found = _HOST.match(said or pushed or fetched or "")
     return shlex.quote(found[1]) if found else "its host"
 

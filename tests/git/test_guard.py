@@ -809,6 +809,15 @@ def test_it_removes_no_commits_from_main_or_from_anothers_branch(
         assert f"push by {who} over {ref}: allowed" in log_of(guarded)
 
 
+@pytest.mark.parametrize("char", ["\u2028", "\x85", "\u00e9"])
+def test_a_branch_may_have_any_character_that_git_allows(
+    guarded: Path, quick: QuickQueen, char: str
+) -> None:
+    head = git(guarded, "rev-parse", "HEAD").strip()
+    line = f"refs/heads/a{char}b {head} refs/heads/a{char}b {'0' * 40}\n"
+    assert quick("guard", "check", "--pre-push", "origin", stdin=line).code == 0
+
+
 def empty_commit(repo: Path, branch: str) -> str:
     return git(repo, "commit-tree", "-m", "x", "-p", branch, f"{branch}^{{tree}}").strip()
 

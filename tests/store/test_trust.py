@@ -215,6 +215,18 @@ def test_no_file_of_a_clone_sets_it(repo: Path) -> None:
     assert not is_seen(repo)
 
 
+@pytest.mark.parametrize("end", ["\u2028", "\x85", "\v", "\f", "\x1c", "\r"])
+def test_no_address_of_a_submodule_sets_it(repo: Path, end: str) -> None:
+    """Git copies it into its config, and no such character ends a line there."""
+    url = end.join(("../lib", "[queenbee]", "trust = all", "[x]", ""))
+    with (repo / ".gitmodules").open("w", newline="") as file:
+        file.write(f'[submodule "lib"]\n\tpath = lib\n\turl = {url}\n')
+    git(repo, "update-index", "--add", "--cacheinfo", f"160000,{'1' * 40},lib")
+    git(repo, "submodule", "--quiet", "init")
+    assert "trust = all" in (repo / ".git" / "config").read_text()
+    assert not is_seen(repo)
+
+
 @pytest.mark.slow
 def test_several_processes_add_at_once(repo: Path) -> None:
     script = (

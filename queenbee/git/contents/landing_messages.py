@@ -117,7 +117,7 @@ class Messages:
         if who is None:
             return message
         trailer = f"Signed-off-by: {who.rpartition('>')[0]}>"
-        lines = message.rstrip().splitlines()
+        lines = message.rstrip().split("\n")
         if trailer in lines:
             return message
         between = [] if lines and lines[-1].startswith(_TRAILERS) else [""]

@@ -158,7 +158,7 @@ def branch_conflict(layout: Layout, written: str) -> str | None:
     if first in {each.casefold() for each in kept} or first.endswith("head"):
         return f"names that begin with {first} are kept for something else"
     listed = git("for-each-ref", "--format=%(refname)", cwd=top, repository={})
-    for ref in os.fsdecode(listed).splitlines():
+    for ref in os.fsdecode(listed).split("\n"):
         heads = ref.startswith("refs/heads/")
         short = ref.split("/", 2 if heads or ref.startswith("refs/tags/") else 1)[-1].casefold()
         above = heads and (name.startswith(f"{short}/") or short.startswith(f"{name}/"))

@@ -216,7 +216,7 @@ def _settings(hive: Services) -> Iterator[Diagnosis]:
             hint=_way_back(hive, path, problem),
         )
     path = os.path.join(layout.beads_dir, ".gitattributes")
-    lines = [line.strip() for line in creating.read_attributes(layout).splitlines()]
+    lines = [line.strip() for line in creating.read_attributes(layout).split("\n")]
     if creating.ATTRIBUTES[-1] not in lines:
         yield Diagnosis(
             "attributes",

@@ -95,7 +95,7 @@ def _let_git_ignore_them(store: Store) -> None:
         text = read_document(path).decode(errors="surrogateescape")
     except NotFound:
         text = ""
-    if _IGNORED not in (line.strip() for line in text.splitlines()):
+    if _IGNORED not in (line.strip() for line in text.split("\n")):
         newline = "" if not text or text.endswith("\n") else "\n"
         whole = f"{text}{newline}{_IGNORED}\n"
         write_document(path, whole.encode(errors="surrogateescape"))

@@ -13,6 +13,7 @@ from queenbee.errors import Unreadable
 from queenbee.store import safe_open
 from queenbee.store.files import stamp_of
 from queenbee.store.git_trees import (
+    config_entries,
     config_files,
     config_value,
     git_tree,
@@ -32,7 +33,6 @@ _BRANCH = f"ref: {_HEADS}"
 _ORIGIN = "ref: refs/remotes/origin/"
 _MOST_LINKS = 10
 """Git follows fewer from one reference to the next."""
-_REMOTE = '[remote "'
 _BLANKS = " \t\r\n"
 """Git cuts these off, and no other spaces: those may end the name of a branch or a folder."""
 CHECKOUT = "queen land merges and checks here"
@@ -175,10 +175,9 @@ def has_remotes(common_dir: str) -> bool:
 
 
 def _remotes(common_dir: str) -> Iterator[str]:
-    config = _text(os.path.join(common_dir, "config")) or ""
-    for each in config.split("\n"):
-        if each.strip().startswith(_REMOTE):
-            yield each.strip().removeprefix(_REMOTE).partition('"')[0]
+    for section, _, _ in config_entries(os.path.join(common_dir, "config")):
+        if section.startswith("remote."):
+            yield section.removeprefix("remote.")
 
 
 def current_branch(git_dir: str) -> str | None:

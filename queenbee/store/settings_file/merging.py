@@ -43,7 +43,7 @@ def mended(text: str) -> str | None:
     """Returns settings in which every table is there once, with all that its parts say; None if
     they say different things, or something else is wrong.
     """
-    lines = [each for each in text.splitlines(keepends=True) if not each.startswith(_MARKS)]
+    lines = [each for each in re.findall(r".*\n|.+\Z", text) if not each.startswith(_MARKS)]
     parts: dict[str, list[str]] = {"": []}
     name, joined = "", dict[str, object]()
     try:

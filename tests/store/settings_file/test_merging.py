@@ -106,3 +106,10 @@ def test_lists_in_two_parts_are_joined_and_marks_of_a_conflict_go() -> None:
 )
 def test_anything_else_is_left_to_people(text: str) -> None:
     assert mended(text) is None
+
+
+def test_no_character_but_a_newline_begins_a_table() -> None:
+    text = 'note = "a\u2028[land]\u2028b"\n[land]\ncheck = "x"\n'
+    made = mended(f'{text}[land]\nby = "pr"\n')
+    assert made is not None
+    assert tomllib.loads(made)["note"] == "a\u2028[land]\u2028b"
