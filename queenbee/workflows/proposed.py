@@ -5,7 +5,6 @@ gates, and the hooks of the program that owns the tracker.
 from __future__ import annotations
 
 import os
-import re
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -26,8 +25,10 @@ if TYPE_CHECKING:
     from queenbee.store.layout import Layout
 
 _OF_TRACKER = ("config.yaml", "config.local.yaml")
-_NAMES_HOOK = re.compile(rb"(?im)^[^#\n]*(?:hook|\\)")
-"""A line of YAML that may name one, also by an escape."""
+_MAY_NAME_HOOK = ("hook", "\\", "!", "\ufffd")
+"""What YAML that names one has: the word, in a comment or not, an escape, a tag, which may decode
+base64, or another encoding.
+"""
 _MOST_BYTES = 1 << 20
 
 
@@ -99,7 +100,8 @@ def of_tracker(layout: Layout) -> list[Proposal]:
         said = safe_open.read(path, _MOST_BYTES)
         if len(said) == _MOST_BYTES:
             raise Unreadable(f"{path} is too long to be shown")
-        if name in hooks or _NAMES_HOOK.search(said):
+        folded = said.decode(errors="replace").casefold()
+        if name in hooks or any(each in folded for each in _MAY_NAME_HOOK):
             text = said.decode(errors="backslashreplace")
             found.append(Proposal(HOOK, text, origin=f".beads/{name}", path=path))
     return found

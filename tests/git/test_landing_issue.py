@@ -15,7 +15,7 @@ from queenbee import Hive
 from queenbee.errors import Busy
 from queenbee.git import hooks
 from queenbee.git.landing import landed_issue
-from queenbee.git.landing.arrivals import Arrival
+from queenbee.git.landing.arrivals import Arrival, sentences
 from queenbee.services.leases import edits
 from queenbee.services.telling.briefing import section
 from queenbee.store.git_files import tree_id
@@ -172,7 +172,17 @@ class TestWhatCameIn:
         files = [f"f{number}.py" for number in range(4)]
         come = Arrival("a" * 40, "x", "ann", files, issue_id="qb-1", droid="api")
         said = "which changes f0.py, f1.py, f2.py and 1 more too"
-        assert come.sentence() == f"qb-1 by api (aaaaaaaaaa), {said}"
+        assert sentences([come]) == [f"qb-1 by api (aaaaaaaaaa), {said}"]
+
+    def test_is_said_in_one_line_with_what_changed_the_same_files(self) -> None:
+        three = [
+            Arrival(letter * 40, "x", "ann", files, issue_id=f"qb-{letter}", droid="api")
+            for letter, files in (("a", ["f.py"]), ("b", []), ("c", ["f.py"]))
+        ]
+        assert sentences(three) == [
+            "qb-a by api (aaaaaaaaaa), qb-c by api (cccccccccc), which change f.py too",
+            "qb-b by api (bbbbbbbbbb)",
+        ]
 
     @pytest.mark.some(1)
     @pytest.mark.parametrize("strategy", ["merge", "rebase", "squash"])
@@ -268,13 +278,15 @@ class TestWhatCameIn:
         [came] = [each for each in shown if each.startswith("came in: ")]
         assert "work.txt" in came
 
-    def test_is_at_most_five_lines(
+    def test_names_at_most_five_landings(
         self, quick: QuickQueen, repo: Path, beads: Path, tree: Path
     ) -> None:
         for number in range(7):
             commit_file(repo, f"{number}.txt", "x\n")
         shown = quick("land", "--unchecked", as_="ui", cwd=tree).out.split("\n")
-        assert len([each for each in shown if each.startswith("came in: ")]) == 6
+        came, more = (each for each in shown if each.startswith("came in: "))
+        assert came.count(" by Tester") == 5
+        assert more == "came in: 2 more landings"
         assert "came in: 2 more landings" in shown
         commit_file(tree, "more.txt", "x\n")
         assert "came in" not in quick("land", "--unchecked", as_="ui", cwd=tree).out

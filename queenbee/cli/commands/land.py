@@ -57,7 +57,7 @@ def _show(value: dict[str, Any]) -> None:
         else:
             _show_landing(value)
     if value["next"] is not None:
-        views.show_next(value["next"])
+        views.show_next(value["next"], landed=True)
 
 
 def _show_result(result: dict[str, Any]) -> None:
@@ -71,6 +71,7 @@ def _show_result(result: dict[str, Any]) -> None:
 
 
 def _show_landing(value: dict[str, Any]) -> None:
+    from queenbee.git.landing.arrivals import sentences  # noqa: PLC0415 - start-up
     from queenbee.git.landing.requests import kept_issues, kept_next  # noqa: PLC0415 - start-up
 
     landing: Landing = value["landing"]
@@ -90,8 +91,8 @@ def _show_landing(value: dict[str, Any]) -> None:
         checked = ", with one check of all" if landing.checked else ""
         end += f", together with {printable(', '.join(landing.landed_with))}{checked}"
     say(f"landed on {printable(landing.target)} as {landing.commit[:10]}{end}")
-    for each in landing.came_in[:_SHOWN]:
-        say(f"came in: {each.sentence()}")
+    for each in sentences(landing.came_in[:_SHOWN]):
+        say(f"came in: {each}")
     if len(landing.came_in) > _SHOWN:
         more = len(landing.came_in) - _SHOWN
         say(f"came in: {more} more landing{'s' * (more > 1)}")

@@ -66,18 +66,20 @@ def obstacle(standing: Standing) -> str:
     return printable(standing.because or "ready")
 
 
-def show_next(found: Begin | Nothing) -> None:
-    """Shows an issue to begin with all that is needed, or why there is none."""
+def show_next(found: Begin | Nothing, *, landed: bool = False) -> None:
+    """Shows an issue to begin with all that is needed, or why there is none; after a landing, not
+    how to land.
+    """
     if found.waited_for:
         had = [f"{key}, which {holder} had" for key, holder in found.waited_for.items()]
         paragraph(printable(f"waited for {some(had, _SHOWN, '; ')}"))
     if isinstance(found, work.Begin):
-        _show_begin(found)
+        _show_begin(found, landed=landed)
     else:
         _show_nothing(found)
 
 
-def _show_begin(begin: Begin) -> None:
+def _show_begin(begin: Begin, *, landed: bool) -> None:
     issue_id, issue = begin.assignment.issue_id, begin.issue
     title = f": {printable(issue.title)}" if issue is not None else ""
     yours = f"{'still ' if begin.again else ''}yours{_sign(begin.assignment)}"
@@ -103,10 +105,10 @@ def _show_begin(begin: Begin) -> None:
         paragraph(f"… {len(untold) - _SHOWN} more not merged yet: queen worktree collisions")
     _show_mail(begin)
     _show_branch(begin)
-    _show_end_of(begin, told)
+    _show_end_of(begin, told, landed=landed)
 
 
-def _show_end_of(begin: Begin, told: set[str]) -> None:
+def _show_end_of(begin: Begin, told: set[str], *, landed: bool) -> None:
     """Shows what is to be done with it, and what to type when it is done."""
     for each in begin.with_it:
         paragraph(printable(f"{each.id} is yours with it: {each.title}"), bold=True)
@@ -116,7 +118,8 @@ def _show_end_of(begin: Begin, told: set[str]) -> None:
         paragraph(printable(f"held for you for two minutes: {'; '.join(more)}"))
         paragraph("    to do them with it: queen next --take, or queen claim ISSUE…")
     if begin.lands:
-        show_landing_of(begin.mine)
+        if not landed or begin.mine[1:]:
+            show_landing_of(begin.mine)
     else:
         done = suggested("queen complete", begin.assignment.issue_id, next=True)
         paragraph(printable(f"when it is done: {done}"))
@@ -164,7 +167,7 @@ def _how_done(issue: Issue) -> str:
 def _show_members(begin: Begin) -> None:
     same = []
     for member in begin.others[:_SHOWN]:
-        _show_member(member, most=1)
+        _show_member(member, most=1, is_brief=True)
         if files := _shared(begin, member):
             shared = [f"{path}{_doing(begin, member, path)}" for path in files]
             same.append(f"{member.droid} in {some(shared, _SHOWN)}")
@@ -192,7 +195,12 @@ def _doing(begin: Begin, member: Member, path: str) -> str:
 
 
 def _show_member(
-    member: Member, indent: str = "", program: str = "", *, most: int = _SHOWN
+    member: Member,
+    indent: str = "",
+    program: str = "",
+    *,
+    most: int = _SHOWN,
+    is_brief: bool = False,
 ) -> None:
     now_ms = time.time_ns() // 1_000_000
     has = [
@@ -204,8 +212,9 @@ def _show_member(
     doing = [some(has, most, "; ")] if has else []
     if patterns := [each.pattern + _sign(each) for each in member.leases]:
         doing.append(f"holds {some(patterns, _SHOWN)}")
-    place = f" in {member.worktree}" if member.worktree else ""
-    seen = f", seen {ago(member.last_seen_ms, now_ms)}" if member.last_seen_ms else ""
+    place = f" in {member.worktree}" if member.worktree and not is_brief else ""
+    is_seen = member.last_seen_ms and not is_brief
+    seen = f", seen {ago(member.last_seen_ms, now_ms)}" if is_seen else ""
     if member.silent_s is not None:
         seen = f", {member.silence()}"
     what = f"{printable('; '.join(doing))}{printable(place)}"

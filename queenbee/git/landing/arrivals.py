@@ -63,15 +63,12 @@ class Arrival:
         """Returns the parts as plain values."""
         return {name: each for name, each in asdict(self).items() if name != "author"}
 
-    def sentence(self) -> str:
-        """Returns it in words; all names in it are safe to show to an agent."""
-        return self._whose() + (f", which changes {self._files()} too" if self.files else "")
-
     def taken_back(self) -> str:
-        """Returns what is taken back of it, in words that are as safe."""
-        return f"{self._whose()}: {self._files()}"
+        """Returns what is taken back of it, in words that are safe to show to an agent."""
+        return f"{self.whose()}: {_listed(self.files)}"
 
-    def _whose(self) -> str:
+    def whose(self) -> str:
+        """Returns for which issues and by whom it landed, in words that are as safe."""
         if self.issue_id is not None and self.droid is not None:
             by: dict[str, list[str]] = {}
             for issue, droid in ((self.issue_id, self.droid), *self.beside):
@@ -81,8 +78,24 @@ class Arrival:
         subject = quotation(one_line(self.subject, _MOST_CHARS))
         return f"{self.commit[:10]} {subject} by {_safe(self.author)}"
 
-    def _files(self) -> str:
-        return some([_safe(each) for each in self.files], _SHOWN)
+
+def sentences(arrivals: Sequence[Arrival]) -> list[str]:
+    """Returns landings in words, those that changed the same files in one sentence; all names in it
+    are safe to show to an agent.
+    """
+    by_files: dict[tuple[str, ...], list[Arrival]] = {}
+    for each in arrivals:
+        by_files.setdefault((*each.files,), []).append(each)
+    found = []
+    for files, alike in by_files.items():
+        change = "change" if alike[1:] else "changes"
+        also = f", which {change} {_listed(files)} too" if files else ""
+        found.append(", ".join(each.whose() for each in alike) + also)
+    return found
+
+
+def _listed(files: Sequence[str]) -> str:
+    return some([_safe(each) for each in files], _SHOWN)
 
 
 class Incoming:

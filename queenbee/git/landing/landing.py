@@ -29,7 +29,7 @@ from queenbee.core.timestamps import format_ms
 from queenbee.errors import Busy, InvalidInput, QueenError
 from queenbee.git.contents.hive_files import is_record
 from queenbee.git.index_lock import remove_left_lock
-from queenbee.git.landing.arrivals import Incoming
+from queenbee.git.landing.arrivals import Incoming, sentences
 from queenbee.git.landing.checkout import Checkout, checkout_path
 from queenbee.git.landing.commands import Commands, differing, is_commit
 from queenbee.git.landing.conflicts import Joins, left_places
@@ -446,5 +446,5 @@ class _One:
     def _tell_whom_to_ask(self, files: Sequence[str]) -> None:
         """Names the landings that changed the files in which the merge is left in conflict."""
         arrived = [each for each in self._came_in(self.place.tip(), files) if each.files]
-        for each in arrived[:SHOWN]:
-            self._tell(f"came in: {each.sentence()}")
+        for said in sentences(arrived[:SHOWN]):
+            self._tell(f"came in: {said}")

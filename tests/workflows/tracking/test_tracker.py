@@ -396,6 +396,28 @@ class TestWithAnOwner:
             Tracker(hive).close("qb-2")
         assert len(calls.read_text().splitlines()) == 1
 
+    @pytest.mark.parametrize(
+        "said",
+        [
+            b"{z: '#', hooks: {on_close: evil}}\n",
+            b"# settings\rhooks: {on_close: evil}\r",
+            b"# settings\xc2\x85hooks: {on_close: evil}\n",
+            "HOO\u212as: {on_close: evil}\n".encode(),
+            b'"\\x68ooks": {on_close: evil}\n',
+            b"!!binary aG9va3M=: {on_close: evil}\n",
+            "hooks: {on_close: evil}\n".encode("utf-16"),
+        ],
+    )
+    def test_however_its_settings_name_a_hook(
+        self, asking: Path, hive: Hive, beads: Path, file: Path, calls: Path, said: bytes
+    ) -> None:
+        (beads / "config.yaml").write_bytes(said)
+        with pytest.raises(Untrusted):
+            Tracker(hive).close("qb-1")
+        (beads / "config.yaml").write_text("# no-db: false\nissue-prefix: 'qb'  # é\n")
+        Tracker(hive).close("qb-1")
+        assert len(calls.read_text().splitlines()) == 1
+
     @pytest.mark.parametrize("name", ["hooks/on_close", "config.yaml"])
     def test_a_folder_in_place_of_what_it_would_run_is_nothing(
         self, asking: Path, hive: Hive, beads: Path, file: Path, calls: Path, name: str
