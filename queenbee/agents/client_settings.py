@@ -19,8 +19,10 @@ from queenbee.agents.setup import AGENTS, place_of
 from queenbee.documents.json_text import loads
 from queenbee.errors import QueenError
 from queenbee.git.landing.judged.client_files import MOST_FILES, client_files
-from queenbee.git.run import line
+from queenbee.git.run import git, line, names_in
+from queenbee.services.seeing import note_typed
 from queenbee.store import safe_open
+from queenbee.store.git_trees import git_tree
 from queenbee.store.trust import CLIENT, Proposal, Trust
 
 if TYPE_CHECKING:
@@ -56,13 +58,33 @@ def unseen_settings(
     layout: Layout, tree: str, env: Mapping[str, str], clients: Sequence[str] = ("",)
 ) -> list[Proposal]:
     """Returns what nobody here has seen of what clients run in a working tree, one for each file:
-    of these clients, or of all. A name that is no client's is a program, which may start any.
+    of these clients, or of all. A name that is no client's is a program, which may start any. What
+    git ignores counts as seen if the main worktree has the same: that is the user's own.
     """
     trust = Trust(layout)
     if trust.asks_nothing:
         return []
     names = sorted({each for client in clients for each in client_files(tree, client)})
-    return trust.unseen([each for name in names if (each := _proposal(tree, name, env))])
+    unseen = trust.unseen([each for name in names if (each := _proposal(tree, name, env))])
+    own = _of_main(tree, unseen, env) if unseen else []
+    note_typed(layout, own)  # They still count once the main worktree has others.
+    return [each for each in unseen if each not in own]
+
+
+def _of_main(tree: str, proposals: Sequence[Proposal], env: Mapping[str, str]) -> list[Proposal]:
+    """Returns those that the main worktree has just so, where git ignores it."""
+    here = git_tree(tree)
+    main = here.main_tree if here is not None else None
+    if main is None:
+        return []
+    patterns = (f":(top,literal){each.origin}" for each in proposals)
+    asked = ("ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--", *patterns)
+    names = names_in(git(*asked, cwd=main, repository={}))
+    return [
+        each
+        for each in proposals
+        if each.origin in names and each == _proposal(main, each.origin, env)
+    ]
 
 
 def _proposal(tree: str, name: str, env: Mapping[str, str]) -> Proposal | None:
@@ -89,7 +111,7 @@ def _proposal(tree: str, name: str, env: Mapping[str, str]) -> Proposal | None:
         if not commit and not is_link:
             return None
         more += [f"a repository of its own, at {commit}"] if commit else []
-        more += [_behind(path)] if is_link and os.path.isdir(path) else []
+        more += [_behind(path)] if os.path.isdir(path) else []
     shown = text.encode(errors="surrogateescape").decode(errors="backslashreplace")
     return Proposal(CLIENT, shown, (*more,), name, path)
 
@@ -97,7 +119,8 @@ def _proposal(tree: str, name: str, env: Mapping[str, str]) -> Proposal | None:
 def _behind(path: str) -> str:
     """Returns what is in a folder that git does not have, in words that change with it."""
     hashes, size_bytes = list[str](), 0
-    for folder, _, files in os.walk(path, followlinks=True):
+    for folder, folders, files in os.walk(path, followlinks=True):
+        folders[:] = {*folders} - {".git"}
         for name in sorted(files):
             file = os.path.join(folder, name)
             data = b""
@@ -118,7 +141,7 @@ def _is_repository(path: str) -> bool:
 
 def _runs_nothing(name: str, text: str) -> bool:
     """Returns whether nothing in a file runs, or permits anything."""
-    if _OF_SKILL.match(name):
+    if _OF_SKILL.match(name) or os.path.basename(name) == ".gitignore":
         return True
     if name.lower().endswith((".md", ".mdc")):
         return _is_read_only(text)

@@ -220,9 +220,9 @@ def user_git(
     `repository` holds variables as those of `git`, such as another index, and `config` overrides
     their settings. `on_tick` is called about once a second, with the seconds that git has taken.
     """
-    env = {**environment_of_hooks(arguments, cwd), **(repository or {})}
     # Else git's look into a submodule writes the index there, and that runs a hook of its settings.
-    env["GIT_OPTIONAL_LOCKS"] = "0"
+    looks = {"GIT_OPTIONAL_LOCKS": "0"}
+    env = {**environment_of_hooks(arguments, cwd), **looks, **(repository or {})}
     said = {"core.fsmonitor": "false"} | dict(config or {})
     patience = _Patience() if on_tick is None else _Watched(on_tick)
     return _run(arguments, cwd, configured(env, said), patience)

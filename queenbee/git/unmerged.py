@@ -38,7 +38,7 @@ STATUS = (
 _SECTIONS = {
     "core.attributesFile": os.path.join(os.path.dirname(__file__), "sections.gitattributes")
 }
-_FORMAT = 3
+_FORMAT = 4
 _MOST_FILES = 2_000
 """Of one worktree: more are a folder that somebody forgot to ignore."""
 _MOST_LINES = 500
@@ -54,7 +54,11 @@ _LONG_LIMIT_S = 60.0
 _NOT_AGAIN_NS = 600 * 1_000_000_000
 """So long, nobody who only has a moment asks again where git was too slow."""
 _MANY = 4
-"""So many worktrees are worth the two questions that spare one each."""
+_MANY_BYTES = 1024 * 1024
+"""So many worktrees, or one with so large an index (10,000 files), are worth the two questions that
+spare one each."""
+_SHARE = 100
+"""What took git so long is listed again after so many times as long, at the earliest."""
 _STALE_NS = 300 * 1_000_000_000
 """What no stamp says, such as another `.gitignore`, is seen after five minutes."""
 
@@ -98,6 +102,7 @@ class Snapshot:
         self.target: str | None = parts["target"]
         self.index: list[int] = parts["index"]
         self.at_ns: int = int(parts["at_ns"])
+        self.took_ns: int = int(parts["took_ns"])
         self.committed: set[str] = set(parts["committed"])
         """The files that its commits change, and that the main branch has in another form."""
         self.changed: dict[str, str] = dict(parts["changed"])
@@ -192,9 +197,15 @@ class Neighbours:
         return work.has(path)
 
     def files(self, other: Worktree, *, most_age_s: float = 0) -> set[str]:
-        """Returns all files that a worktree has in another form, as of so many seconds ago."""
-        oldest_ns = time.time_ns() - int(most_age_s * 1_000_000_000)
-        work = self._current(other, lambda known: known.at_ns >= oldest_ns)
+        """Returns all files that a worktree has in another form: those that are not committed as of
+        so many seconds ago, or of longer where git is slow.
+        """
+        now_ns, most_ns = time.time_ns(), int(most_age_s * 1_000_000_000)
+
+        def is_fresh(known: Snapshot) -> bool:
+            return now_ns - known.at_ns <= (max(most_ns, _SHARE * known.took_ns) if most_ns else 0)
+
+        work = self._with_commits(other, is_fresh) or self._current(other, is_fresh)
         if work is not None and work.cut:
             self.unlooked[other.git_dir] = other
         return work.files if work is not None else set()
@@ -244,7 +255,7 @@ class Neighbours:
         known = self.work(other)
         if known is None or known.target == self._target or known.head != other.head:
             return known
-        if len(self.others) < _MANY:
+        if len(self.others) < _MANY and sum(known.index[1:2]) < _MANY_BYTES:
             return known
         moved, landed = self._moved(known.target), self._landed()
         if moved is None or landed is None or known.cut:
@@ -255,6 +266,30 @@ class Neighbours:
             return known
         known.target = self._target
         self._cache.is_new = True
+        return known
+
+    def _with_commits(
+        self, other: Worktree, is_fresh: Callable[[Snapshot], bool]
+    ) -> Snapshot | None:
+        """Returns what is known of a worktree's work, with what only its commits and those of the
+        main branch have changed: for these, git reads no file of it. None if that is not enough.
+        """
+        known = self._moved_on(other)
+        if known is None or other.head is None or not is_fresh(known):
+            return None
+        if (known.head, known.target) != (other.head, self._target):
+            if time.monotonic() >= self._deadline_s or self._was_slow(other):
+                return None
+            try:
+                committed = _committed(other.path, other.head, self._target, self.limit_s)
+            except ExternalFailure:
+                return None
+            if known.head != other.head:  # Whoever asks for one file looks again.
+                known.index = []
+            known.head, known.target = other.head, self._target
+            known.committed, known.lines = set(sorted(committed)[:_MOST_FILES]), {}
+            known.cut = known.cut or len(committed) > _MOST_FILES
+            self._cache.is_new = True
         return known
 
     def _moved(self, before: str | None) -> set[str] | None:
@@ -392,7 +427,7 @@ def look(
     """
     index, at_ns = _index(other), time.time_ns()
     said = git(*STATUS, cwd=other.path, config=config, repository={}, limit_s=limit_s)
-    status = Status(said)
+    status, took_ns = Status(said), time.time_ns() - at_ns
     if os.path.exists(os.path.join(other.git_dir, "MERGE_HEAD")):
         own = status.untracked | _merged_otherwise(other.path, target, config, limit_s)
         status.changed = {path: how for path, how in status.changed.items() if path in own}
@@ -406,6 +441,7 @@ def look(
         target=target,
         index=index,
         at_ns=at_ns,
+        took_ns=took_ns,
         committed=sorted(committed)[:_MOST_FILES],
         changed=dict(sorted(status.changed.items())[:_MOST_FILES]),
         cut=max(len(status.changed), len(committed)) > _MOST_FILES,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import time
@@ -122,6 +123,43 @@ def test_a_check_that_a_kill_left_is_ended_before_the_next_one(
     commit_file(tree, "t.sh", "sleep 3; test ! -e made\n")
     assert queen("land", "--check", CHECK, as_="ui", cwd=tree).code == 0
     assert not made.exists()
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+def test_only_the_files_that_differ_are_written(
+    quick: QuickQueen, repo: Path, tree: Path, is_known: bool
+) -> None:
+    """A build of what is in the checkout goes on from there."""
+    known = repo / ".git" / "worktrees" / place(repo).name / "queenbee-known"
+    assert lands(quick, tree, "a") == 0
+    files = [place(repo) / name for name in ("t.sh", "a")]
+    before = [(each.stat().st_ino, each.stat().st_ctime_ns) for each in files]
+    for name in ("b", "c"):
+        known.write_bytes(known.read_bytes() if is_known else b"torn")
+        assert lands(quick, tree, name) == 0
+    assert [(each.stat().st_ino, each.stat().st_ctime_ns) for each in files] == before
+
+
+def test_only_the_files_that_may_have_changed_are_read(
+    quick: QuickQueen, repo: Path, tree: Path, tmp_path: Path
+) -> None:
+    for number in range(40):
+        (tree / f"f{number}").write_text(f"{number}\n")
+    git(tree, "add", "-A")
+    for name in ("a", "b", "c"):
+        assert lands(quick, tree, name) == 0
+    commit_file(tree, "d", "x\n")
+    trace = tmp_path / "trace"
+    how = {"GIT_TRACE2_PERF": str(trace)}
+    assert quick("land", "--check", "true", as_="ui", cwd=tree, env=how).code == 0
+    runs = trace.read_text().split("| version ")
+    read = [
+        int(count)
+        for run in runs
+        if str(place(repo)) in run
+        for count in re.findall(r"refresh/sum_scan:(\d+)", run)
+    ]
+    assert read and max(read) < 20, read
 
 
 class TestTheFolder:

@@ -633,3 +633,57 @@ class TestAGitThatDoesNotAnswer:
         os.mkfifo(worktree("stuck") / ".gitattributes")
         os.mkfifo(worktree("more") / ".gitignore")
         assert queen("reserve", "check", "ten.txt", as_="ui", cwd=mine).code == 0
+
+
+def statuses(tree: Path, trace: Path, ask: Callable[[], object]) -> list[str]:
+    """Returns the worktrees of whose files git was asked meanwhile."""
+    trace.unlink(missing_ok=True)
+    ask()
+    started = (each for each in trace.read_text().splitlines() if "| start " in each)
+    asked = (each.split() for each in started if " status --porcelain=v2 " in each)
+    return [words[words.index("-C") + 1] for words in asked]
+
+
+@pytest.fixture
+def trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("GIT_TRACE2_PERF", str(tmp_path / "trace"))
+    return tmp_path / "trace"
+
+
+def test_a_list_of_the_last_half_minute_is_good_after_a_commit(
+    repo: Path, mine: Path, worktree: Worktree, trace: Path
+) -> None:
+    """A pattern, and the next issue, need no more: in a large tree, git reads for a second."""
+    other = worktree("other", "api")
+    edit(other, 4)
+
+    def files() -> set[str]:
+        found = unmerged.Neighbours(Hive.open(mine, droid="ui", env={}).layout, budget_s=60)
+        listed = [found.files(each, most_age_s=30) for each in found.others]
+        found.keep()
+        return set[str]().union(*listed)
+
+    assert len(statuses(mine, trace, files)) == 2
+    commit_file(other, "more.txt", "x\n")
+    commit_file(repo, "main.txt", "x\n")
+    found = list[set[str]]()
+    assert statuses(mine, trace, lambda: found.append(files())) == []
+    assert found == [{"ten.txt", "more.txt"}]
+    edit(other, 5)
+    assert one(mine).lines == [[4, 5]]
+
+
+@pytest.mark.slow
+def test_who_has_not_moved_is_not_read_again_after_a_landing_in_a_large_tree(
+    repo: Path, worktree: Worktree, trace: Path
+) -> None:
+    folder = repo / "f"
+    folder.mkdir()
+    for number in range(4_500):
+        (folder / f"{number:0>200}").touch()
+    git(repo, "add", "-A")
+    git(repo, "commit", "-qm", "many files")
+    mine, other = worktree("mine", "ui"), worktree("other", "api")
+    seen(mine, "ten.txt")
+    commit_file(repo, "main.txt", "x\n")
+    assert str(other) not in statuses(mine, trace, lambda: seen(mine, "ten.txt"))

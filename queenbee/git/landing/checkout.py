@@ -24,6 +24,7 @@ from queenbee.git.landing.judged.nested import registered
 from queenbee.git.landing.place import Place, but_records
 from queenbee.git.landing.refusals import LeftByCheck, NotLanded
 from queenbee.git.run import configured, names_in, user_git, without_programs
+from queenbee.git.trees.hidden import LOOKING
 from queenbee.git.trees.in_the_way import has_repository, ignored_in, repositories
 from queenbee.git.trees.set_aside import set_aside
 from queenbee.git.trees.submodules import links, repository_of
@@ -44,10 +45,14 @@ _WHOLE = (
     *("-c", f"core.hooksPath={os.devnull}"),
     *("-c", "core.sparseCheckout=false"),
     *("-c", "submodule.recurse=false"),
+    *("-c", "core.splitIndex=false"),
 )
 """Moving between commits is no event for anybody's hooks. A check reads all files."""
 _STATUS = ("status", "--porcelain=v1", "-z", "--no-renames", "--ignore-submodules=all")
-"""Keeps in the index what it has read."""
+_KEEPS = {"GIT_OPTIONAL_LOCKS": "1"}
+"""Has it keep in the index what it has read, else the checkout after it would write all files. It
+looks into no submodule, whose settings could name a hook for that.
+"""
 _UPDATE = ("submodule", "--quiet", "update", "--init", "--recursive", "--force", "--")
 _UNFETCHED = (
     "queen land again once it can be fetched; or, if no check needs that submodule: git config "
@@ -56,6 +61,8 @@ _UNFETCHED = (
 _NOTE = "queenbee-check"
 _CLOSED = "queenbee-closed"
 """Says when the last landing let go of the checkout; there is none while one has it."""
+_KNOWN = "queenbee-known"
+"""The index as git left it before a check or a hook could say anything in it."""
 _LEFT_OPEN = ("rebase-merge", "rebase-apply")
 _LOCKS = ("index.lock", "HEAD.lock")
 _LEFT = "left-by-check"
@@ -97,6 +104,7 @@ class Checkout(Place):
         """The files on which the set-up has failed, as a tree of git, and how."""
         self._compiled_at = ""
         """The commit up to which nothing is left that Python compiled from other files."""
+        self._known = os.path.join(here.git_dir, _KNOWN)
 
     @classmethod
     def opened(cls, own: Place, folder: str, tell: Callable[[str], None], number: int = 1) -> Self:
@@ -145,7 +153,7 @@ class Checkout(Place):
     def go_to(self, commit: str, *, sets_up: bool = True) -> None:
         """Gives it the files of a commit, byte for byte, and nothing else but what git ignores.
 
-        Git reads all files: what it remembers of them may have been made up by a check. Where git
+        What git remembers of them may have been made up by a check, and does not count. Where git
         fails, the checkout is made anew, unless something in it is somebody's.
         """
         end_left(self.check_note)
@@ -182,8 +190,10 @@ class Checkout(Place):
             with suppress(FileNotFoundError):
                 os.unlink(os.path.join(self.git_dir, name))
         self._step.write("checkout", after=commit)
-        self._run("read-tree", no_dash(commit))
-        left = names_in(user_git(*_WHOLE, *_STATUS, cwd=self.tree)[1])
+        if not self._goes_by_index(commit):
+            self._run("read-tree", no_dash(commit))
+        how: Any = {"repository": _KEEPS, "config": LOOKING}
+        left = names_in(user_git(*_WHOLE, *_STATUS, cwd=self.tree, **how)[1])
         self._run("checkout", "-q", "--force", "--detach", no_dash(commit), "--")
         for way in (each[3:].rstrip("/") for each in left if each.startswith("??")):
             if has_repository(path := os.path.join(self.tree, way)):
@@ -193,8 +203,22 @@ class Checkout(Place):
                 )
         if any(each.startswith("??") for each in left):
             self._run("clean", "-ffdq")
+        with suppress(OSError):  # Then the next landing reads all files.
+            shutil.copy2(os.path.join(self.git_dir, "index"), self._known)
         self._forget_compiled(each[3:] for each in left)
         self._compiled_at = commit
+
+    def _goes_by_index(self, commit: str) -> bool:
+        """Takes up what git knew of the files before anything ran here: it then reads those that
+        have another time of change, which nobody can set back. Returns whether it could.
+        """
+        try:
+            # With the time of the index: what was written at that very moment is read, too.
+            shutil.copy2(self._known, os.path.join(self.git_dir, "index"))
+        except OSError:
+            return False
+        how = ("read-tree", "-m", no_dash(commit))
+        return self.commands(*_WHOLE, *how, cwd=self.tree).status == 0
 
     def ready(self) -> dict[str, str]:
         """Makes it ready for a check of the commit that it has, as any worktree is set up; returns
@@ -312,9 +336,11 @@ class Checkout(Place):
         """Returns the refusal for a check that left other files than it was given, or another
         commit. What it left is kept on a branch.
         """
+        entries = self.open_files("normal")
+        files = but_records([each for each in entries if not each.startswith("??")])
         with suppress(QueenError):
-            self._run("clean", "-ffdq")
-        files = but_records(self.open_files())
+            if len(files) < len(entries):
+                self._run("clean", "-ffdq")
         is_on_a_branch = current_branch(self.git_dir) is not None
         if not (files or is_on_a_branch or self.is_merging) and self.head() == commit:
             return None

@@ -265,8 +265,9 @@ class _IssueWork(Work):
         """Commits all changes of the worktree, if that is asked for; looks at what was resolved, if
         that goes on. Raises `Conflict` for mail to read first, and as `landing_branch` does.
         """
-        self.look_again()
         layout = self.hive.layout
+        landing_branch(layout)
+        self.look_again()
         message, allowed = self.asked.message, self.hive.allow_secrets
         if layout.worktree is None or (message is None and (allowed or not self.asked.go_on)):
             return
@@ -274,7 +275,6 @@ class _IssueWork(Work):
             refuse_resolved(layout.tree)
             return
         self.refuse_unchecked()
-        landing_branch(layout)
         try:
             messages = Messages.of(layout.settings, layout.tree)
             message = messages.signed_off(message)

@@ -35,7 +35,7 @@ from queenbee.git.objects import Objects
 from queenbee.git.ownership import worktree_note
 from queenbee.git.run import names_in, user_git
 from queenbee.git.trees.elsewhere import refuse_elsewhere
-from queenbee.git.trees.hidden import changed_of, hidden_in, way_to_show
+from queenbee.git.trees.hidden import changed_of, hidden_in, telling, way_to_show
 from queenbee.git.trees.in_the_way import in_the_way
 from queenbee.git.trees.own_branch import refuse_not_own
 from queenbee.git.trees.submodules import unseen
@@ -167,12 +167,12 @@ class Place:
         """What git calls the commit that is merged or replayed on `HEAD` here."""
         return "REBASE_HEAD" if self.is_rebasing else "MERGE_HEAD"
 
-    def open_files(self) -> list[str]:
+    def open_files(self, others: str = "no") -> list[str]:
         """Returns the files that git tracks and that are not committed, each after the letters of
-        `git status`.
+        `git status`; and those of the `others` that git then lists.
         """
         # Whatever the settings hide: what a check sees of it would not be what lands.
-        wanted = ("--untracked-files=no", "--no-renames", "--ignore-submodules=untracked")
+        wanted = (f"--untracked-files={others}", "--no-renames", "--ignore-submodules=untracked")
         return names_in(git("status", "--porcelain=v1", "-z", *wanted, cwd=self.tree))
 
     def refuse_unfinished(self) -> None:
@@ -208,7 +208,7 @@ class Place:
     def look(self) -> None:
         """Finds the files that git does not track, and those that it was told not to look at."""
         others = ("--cached", "--others", "--exclude-standard")
-        listed = names_in(git("ls-files", "-v", *others, "-z", cwd=self.tree))
+        listed = telling(git("ls-files", "-v", *others, "-z", cwd=self.tree))
         untracked = (each[2:] for each in listed if each[0] == "?")
         own = [each for each in untracked if not each.startswith(f"{_HIVE}/")]
         self.untracked = [*(f"{each}/" for each in unseen(self.tree)), *own][:SHOWN]

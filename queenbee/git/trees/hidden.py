@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -28,6 +29,7 @@ LOOKING = {
     "sparse.expectFilesOutsideOfPatterns": "false",
 }
 """Settings with which git looks at all files that are there, as `looking` says."""
+_TELLING = re.compile(rb"(?:\A|(?<=\0))[^H\0] [^\0]+")
 _NO_HOOKS = {"core.hooksPath": os.devnull}
 
 
@@ -48,6 +50,13 @@ def is_sparse(tree: str) -> bool:
     return line(*asked, cwd=tree, repository={}) == "true"
 
 
+def telling(listed: bytes) -> list[str]:
+    """Returns what `git ls-files -v -z` lists, but for the files that are tracked as any other:
+    most are.
+    """
+    return [os.fsdecode(each) for each in _TELLING.findall(listed)]
+
+
 def hidden_in(listed: Iterable[str]) -> list[str]:
     """Returns the files with such a flag in what `git ls-files -v -z` lists."""
     return [each[2:] for each in listed if each[:1] == "S" or each[:1].islower()]
@@ -56,7 +65,7 @@ def hidden_in(listed: Iterable[str]) -> list[str]:
 def hidden_files(tree: str, repository: Mapping[str, str] | None = None) -> list[str]:
     """Returns the files with such a flag that are there; `repository` may name another index."""
     said = git("ls-files", "-v", "-z", cwd=tree, repository=repository or {})
-    return _there(tree, hidden_in(names_in(said)))
+    return _there(tree, hidden_in(telling(said)))
 
 
 def changed_of(tree: str, hidden: Sequence[str]) -> list[str]:

@@ -95,3 +95,9 @@ class TestFailedLandings:
         assert line.startswith("for a person: ui could not land qb-1: “")
         assert queen("release", "qb-1", as_="ui").code == 0
         assert "could not land" not in queen("status").out
+
+    def test_a_call_where_nothing_can_land_is_none(self, queen: Queen, beads: Path) -> None:
+        write_lines(beads / "issues.jsonl", {"id": "qb-1", "title": "x", "status": "open"})
+        assert queen("claim", "qb-1", as_="ui").code == 0
+        assert queen("land", "--unchecked", as_="ui").code == 2
+        assert "could not land" not in queen("status").out
