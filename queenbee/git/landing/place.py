@@ -202,9 +202,7 @@ class Place:
             what = f"not committed: {named(dirty, SHOWN)}" if dirty else "a merge is open"
             raise NotLanded(
                 what,
-                hint="queen land --continue"
-                if self.is_merging
-                else "queen land -m 'WHAT YOU DID'",
+                hint="queen land --continue" if self.is_merging else "queen land -m 'WHAT YOU DID'",
                 files=dirty,
             )
 
