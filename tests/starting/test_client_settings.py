@@ -70,6 +70,13 @@ def unseen_in(team: Team) -> list[str]:
     return [each.origin for each in unseen_settings(discover(tree, {}), tree, {})]
 
 
+def asked_for(team: Team) -> list[str]:
+    """Returns the files of clients for which `queen config trust` waits."""
+    ran = team.queen("config", "trust", "--json")
+    found = ran.error["commands"] if ran.code else []
+    return [each["from"] for each in found if each["kind"] == "client settings"]
+
+
 START = ("--agent", "claude", "--size", "1")
 
 
@@ -206,6 +213,54 @@ class TestSettingsThatNobodyHasSeen:
         settings(team, ".opencode/command/plain.md", "---\r\nname: a\r\n---\r\ntext\n---js\n")
         asked = [each["from"] for each in team.queen("config", "trust", "--json").error["commands"]]
         assert asked == sorted(f".opencode/command/{name}.md" for name in heads)
+
+    @pytest.mark.parametrize(
+        ("path", "says"),
+        [
+            (".opencode/plugins/x.js", "{} //\u2028run()\n"),
+            ("opencode.json", '{//\r"mcp": {}}//\n}'),
+            ("kilo.jsonc", "{} // what a client takes for an end of this, it decides\n"),
+            (".env", "{}/*\nGEMINI_CLI_SYSTEM_SETTINGS_PATH=x\n*/"),
+            (".claude/hooks/fmt.sh", "{} //; sh evil.sh\n"),
+            (".claude/hooks/fmt.json", '{"version": "$(sh evil.sh)"}'),
+            (".claude/hooks/fmt.txt", "{}"),
+        ],
+    )
+    def test_are_what_only_looks_like_nothing(self, team: Team, path: str, says: str) -> None:
+        settings(team, ".claude/settings.json", '{"$schema": "https://x.org/a.json", "version": 1}')
+        settings(team, ".claude/hooks/none.sh", " \n")
+        (team.repo / path).parent.mkdir(parents=True, exist_ok=True)
+        (team.repo / path).write_text(says, newline="")
+        git(team.repo, "add", "-A")
+        assert asked_for(team) == [path]
+
+    def test_are_told_apart_by_bytes_that_are_no_text(self, team: Team) -> None:
+        for says in (b"echo \\x80\n", b"echo \x80\n", b"echo \\udc80\n", b"echo \x81\n"):
+            (team.repo / ".claude").mkdir(exist_ok=True)
+            (team.repo / ".claude" / "h.sh").write_bytes(says)
+            assert asked_for(team) == [".claude/h.sh"], says
+            assert team.queen("config", "trust", "--yes").code == 0
+            assert asked_for(team) == []
+
+    @pytest.mark.parametrize("above", [".claude/skills/x/a\nb", ".claude/worktrees/a\nb"])
+    def test_are_those_in_a_folder_with_any_name(self, team: Team, above: str) -> None:
+        path = f"{above}/.claude/skills/s/SKILL.md"
+        settings(team, path, "Now: !`sh evil.sh`")
+        assert asked_for(team) == [path]
+
+    @pytest.mark.timeout(60)
+    def test_are_found_behind_links_in_links(self, team: Team) -> None:
+        for number in range(30):
+            (team.repo / f"d{number}").mkdir()
+            for name in "ab":
+                link(team, f"d{number}/{name}", f"../d{number + 1}")
+        link(team, ".claude/hooks", "../d0")
+        (team.repo / "d30").mkdir()
+        for says in ("one", "two"):
+            settings(team, "d30/x.sh", says)
+            assert asked_for(team) == [".claude/hooks"]
+            assert team.queen("config", "trust", "--yes").code == 0
+            assert asked_for(team) == []
 
     def test_are_those_of_other_clients_that_a_client_reads(self, team: Team) -> None:
         paths = [".agents/skills/x/SKILL.md", ".claude/skills/x/SKILL.md", ".kilocodemodes"]

@@ -66,7 +66,8 @@ def wants(hive: Services) -> Iterator[Want]:
     yield from map(of_decision, hive.issues.for_a_person())
     yield from _waiters(hive, people)
     yield from _landings(hive)
-    yield from map(of_failed, failed_landings(hive))
+    held = {each.issue_id: each.droid for each in hive.assignments.find()}
+    yield from map(of_failed, failed_landings(hive.layout, held, hive.droids.is_quiet))
     yield from _quiet(hive, people)
 
 

@@ -105,9 +105,9 @@ def _reverting(hive: Services, issue_id: str, commit: str) -> str:
     """
     issue, layout = hive.issues.get_or_none(issue_id), hive.layout
     title = one_line(issue.title, _TITLE_CHARS) if issue is not None else issue_id
+    apply = f"{suggested('git -C', layout.tree)} apply -3"
     steps = [
-        f"git diff-tree -p --binary {commit} {commit}~ -- ':/!.beads' | "
-        f"{suggested('git -C', layout.tree)} apply -3",
+        f"git diff-tree -p --binary {commit} {commit}~ -- ':/!.beads' | {apply}",
         f"git commit -m {shell_word(f'Revert: {title}')}",
         *(["queen land"] if layout.worktree is not None else []),
         suggested("queen issue reopen", issue_id),

@@ -22,10 +22,9 @@ from queenbee.store.droids.told import LANDING_RECORD
 from queenbee.store.git_files.worktrees import worktrees
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from queenbee.core.fold import Fields
-    from queenbee.services.hive import Services
     from queenbee.store.layout import Layout
 
 _MOST_BYTES = 2**20
@@ -189,19 +188,20 @@ class FailedLanding:
         return asdict(self)
 
 
-def failed_landings(hive: Services) -> list[FailedLanding]:
+def failed_landings(
+    layout: Layout, held: Mapping[str, str], is_quiet: Callable[[str], bool]
+) -> list[FailedLanding]:
     """Returns the last landing of each worktree that failed or was killed, if its droid still has
-    one of the issues and is quiet: else it mends that itself.
+    one of the issues and is quiet: else it mends that itself. `held` has the droid of each.
     """
-    found, droids = [], hive.droids
-    held = {each.issue_id: each.droid for each in hive.assignments.find()}
-    held = {issue: droid for issue, droid in held.items() if droids.is_quiet(droid)}
-    for each in worktrees(hive.layout) if held else ():
+    found = []
+    for each in worktrees(layout) if held else ():
         record = LandingRecord(each.git_dir)
         said = record.read()
         droid, issues = str(said.get("droid")), record.issues
         ended = said and said.get("status") != 0 and not said.get("landed")
-        if ended and not record.is_under_way and any(held.get(one) == droid for one in issues):
+        has_it = any(held.get(one) == droid for one in issues)
+        if ended and not record.is_under_way and has_it and is_quiet(droid):
             token = f"{said.get('head')}:{said.get('pid')}"
             found.append(FailedLanding(droid, issues, each.path, record.last_line(), token))
     return found

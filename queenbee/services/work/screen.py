@@ -133,7 +133,9 @@ class Status:
     @cached_property
     def failed_landings(self) -> list[FailedLanding]:
         """The last landings that failed, of quiet ones who have issues."""
-        return failed_landings(self._hive)
+        members = self._members()
+        held = {one.issue_id: each.droid for each in members for one in each.assignments}
+        return failed_landings(self._hive.layout, held, self._hive.droids.is_quiet)
 
     @cached_property
     def check_changes(self) -> list[Message]:

@@ -32,7 +32,8 @@ CLIENT_FILES: Mapping[str, Sequence[str]] = {
 }  # fmt: skip
 """By client: hooks, servers, plugins, helpers and variables; folders end with a slash."""
 _NOT_READ = re.compile(
-    r"(?:[^./][^/]*/)*\.claude/(?:state|worktrees)/(?!(?:.*/)?\.[^/]+/)", re.IGNORECASE
+    r"(?:[^./][^/]*/)*\.claude/(?:state|worktrees)/(?!(?:.*/)?\.[^/]+/)",
+    re.IGNORECASE | re.DOTALL,
 )
 """Gates, and Claude Code's own worktrees: no settings. A client's folder within is one."""
 _VARIABLES = ").env"
@@ -89,7 +90,9 @@ def _followed(tree: str, names: Sequence[str]) -> list[str]:
             inside[folder] = _inside(tree, os.path.relpath(folder, top))
         more = inside[folder]
         count += len(more)
-        if not more or count > MOST_FILES:
+        if count > MOST_FILES:
+            return [*names]
+        if not more:
             found.append(name)
         else:
             todo += [(f"{name}/{each}", before | {folder}) for each in more]
