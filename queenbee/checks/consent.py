@@ -12,17 +12,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NewType, Self
 
-from queenbee.checks.check import Check, Command, Script
+from queenbee.checks.check import Check, Command, ContentMatch, FileExists, Script, described
 from queenbee.core.text import mentioned, quotation, some
 from queenbee.errors import Untrusted
 from queenbee.services.open_store import Store
-from queenbee.store.layout import discover
-from queenbee.store.trust import GATE, VERIFIER, Proposal, Trust
+from queenbee.store import safe_open
+from queenbee.store.droids.agent_callers import is_by_agent
+from queenbee.store.layout import Layout, discover
+from queenbee.store.trust import GATE, VERIFIER, Proposal, Trust, trees
 
 __all__ = ["GATE", "VERIFIER", "Consent", "SeenCheck", "SeenCommand"]
 
 SeenCheck = NewType("SeenCheck", Check)
-"""A check that starts no program, or one that somebody here has seen."""
+"""A check that reads only what is in the repository, or one that somebody here has seen."""
 SeenCommand = NewType("SeenCommand", str)
 """A shell command that somebody here has seen."""
 _SHOWN = 3
@@ -59,7 +61,7 @@ class Consent:
         self, kind: str, origin: str, checks: Sequence[Check], *, path: str = ""
     ) -> list[SeenCheck]:
         """Returns the checks of a document, which is in the file `path`. Raises `Untrusted`."""
-        self.require(proposals(kind, origin, checks, path=path))
+        self.require(proposals(self.trust.layout, kind, origin, checks, path=path))
         return [SeenCheck(each) for each in checks]
 
     def require(self, asked: Sequence[Proposal]) -> None:
@@ -68,7 +70,8 @@ class Consent:
         unseen = [*{each.key: each for each in self.trust.unseen([*asked])}.values()]
         if not unseen:
             return
-        said = self.ask(unseen) if self.ask is not None else None
+        is_person = self.ask is not None and not is_by_agent(self.trust.layout)
+        said = self.ask(unseen) if self.ask is not None and is_person else None
         if not said:
             raise untrusted(unseen, is_answer=said is not None)
         self.trust.add(unseen)
@@ -86,15 +89,26 @@ def typed_command(text: str) -> SeenCommand:
     return SeenCommand(text)
 
 
-def proposals(kind: str, origin: str, checks: Sequence[Check], *, path: str = "") -> list[Proposal]:
-    """Returns the commands in checks, with all that decides what they run. A look at a file, with
-    or without a pattern, runs none.
+def proposals(
+    layout: Layout, kind: str, origin: str, checks: Sequence[Check], *, path: str = ""
+) -> list[Proposal]:
+    """Returns the commands in checks, with all that decides what they run; and the looks at files
+    that are in no working tree of the repository: what matches there is written where others read.
     """
-    return [
-        Proposal(kind, _text(each.what), _more(each, each.what), origin, path)
-        for each in checks
-        if isinstance(each.what, Command | Script)
-    ]
+    found = list[Proposal]()
+    for each in checks:
+        if isinstance(each.what, Command | Script):
+            found.append(Proposal(kind, _text(each.what), _more(each, each.what), origin, path))
+        elif isinstance(each.what, FileExists | ContentMatch):
+            real = safe_open.real_path(os.path.join(layout.tree, each.what.path))
+            if not any(_is_in(tree, real) for tree in trees(layout)):
+                found.append(Proposal(kind, described(each), (f"looks at {real}",), origin, path))
+    return found
+
+
+def _is_in(tree: str, path: str) -> bool:
+    inside = os.path.relpath(path, tree).lower().split(os.sep)
+    return not {os.pardir, ".git"} & {*inside}
 
 
 def _text(what: Command | Script) -> str:

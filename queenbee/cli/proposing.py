@@ -11,8 +11,8 @@ from queenbee.checks.setup_finding import found_setup
 from queenbee.cli.app import Invocation
 from queenbee.cli.person import sits_here
 from queenbee.core.text import suggested
+from queenbee.services.seeing import set_value
 from queenbee.store.layout import Layout
-from queenbee.store.settings_file.changing_text import set_value
 
 _NONE = "-"
 

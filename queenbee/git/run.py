@@ -87,6 +87,8 @@ _MOST_SAID_BYTES = 2**24
 _TOLD_BYTES = 2**12
 """The last of what it says tells how much of a transfer is on the way."""
 _SLOWEST_BYTES_S = 2**14
+_FIRST_LOOK_S, _STILL_S = 0.5, 2.0
+"""A git that sleeps so long is stuck: while it waits for a lock, it wakes every second."""
 _BUFFERED_BYTES = 2**22
 """So much of what git wrote can still be on the way, unseen: in buffers of git, ssh and the kernel.
 Linux lets one connection have 4 MiB by default."""
@@ -115,15 +117,15 @@ def git(
     """Returns what git prints. Raises `ExternalFailure` if it fails or is not installed.
 
     `config` overrides the repository's own. `repository` holds the variables that name the
-    repository, tree and index that are meant, in place of a calling hook's. After `limit_s`, git
-    is ended, and `TooSlow` raised: it waits for ever for a FIFO in place of a `.gitignore`.
+    repository, tree and index that are meant, in place of a calling hook's. After `limit_s`, or as
+    soon as git does nothing any more, it is ended, and `TooSlow` raised: it would wait for ever for
+    a FIFO in place of a `.gitignore`.
     """
     env = quiet_environment(config, repository)
     try:
-        status, out, err = _run((*QUIET, *arguments), cwd, env, _Patience(limit_s), stdin)
-    except _GivenUp:
-        what = f"git did not answer within {limit_s:g}s in {cwd}"
-        raise TooSlow(what, program="git") from None
+        status, out, err = _run((*QUIET, *arguments), cwd, env, _OfFiles(limit_s), stdin)
+    except _GivenUp as reason:
+        raise TooSlow(f"git did not answer in {cwd}: {reason}", program="git") from None
     if status != 0:
         raise _failure(arguments[0], cwd, status, err)
     return out
@@ -318,6 +320,9 @@ class _Patience:
     Of one that may be silent only for so long, what it says is bounded, too.
     """
 
+    pid: int
+    """That of the git."""
+
     def __init__(self, limit_s: float | None = None, silent_s: float | None = None) -> None:
         self._limit_s = limit_s
         self._timeout_s = self._silent_s = silent_s
@@ -351,6 +356,33 @@ class _Patience:
         return left_s
 
 
+class _OfFiles(_Patience):
+    """Waits for a git that only reads and writes files, as long as it does something."""
+
+    def __init__(self, limit_s: float | None) -> None:
+        super().__init__(limit_s)
+        self._next_s = self._began_s + _FIRST_LOOK_S
+        self._done: object = None
+
+    def hear(self, data: bytes) -> None:
+        """Takes note that it does something."""
+        super().hear(data)
+        self._done = None
+
+    def left_s(self) -> float:
+        """Returns how long to wait until the next look. Raises `_GivenUp`."""
+        left_s, now_s = super().left_s(), time.monotonic()
+        if now_s >= self._next_s:
+            from queenbee.git.asleep import if_asleep  # noqa: PLC0415 - start-up
+
+            before, self._done = self._done, if_asleep(self.pid)
+            if self._done is not None and self._done == before:
+                raise _GivenUp("it waits for a file, perhaps a FIFO")
+            self._next_s = now_s + _STILL_S
+        wait_s = self._next_s - now_s
+        return wait_s if left_s is None else min(wait_s, left_s)
+
+
 class _Watched(_Patience):
     """Waits for as long as it takes, and says every second how long that is."""
 
@@ -381,9 +413,9 @@ class _Process:
         how: Mapping[str, Any] = {"file_actions": actions, "setsigdef": (_PIPE,)}
         try:
             try:
-                self._pid = os.posix_spawnp(command[0], command, env, **how, setsid=True)
+                self.pid = os.posix_spawnp(command[0], command, env, **how, setsid=True)
             except NotImplementedError:  # Not on every system.
-                self._pid = os.posix_spawnp(command[0], command, env, **how, setpgroup=0)
+                self.pid = os.posix_spawnp(command[0], command, env, **how, setpgroup=0)
         except (OSError, ValueError) as error:  # A name with a NUL is a `ValueError`.
             self.close()
             why = error.strerror if isinstance(error, OSError) else error
@@ -413,7 +445,7 @@ class _Process:
     def wait(self) -> int:
         """Returns its exit status."""
         try:
-            return os.waitstatus_to_exitcode(os.waitpid(self._pid, 0)[1])
+            return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
         except ChildProcessError:  # The host of this library ignores its children.
             return 0
 
@@ -421,10 +453,10 @@ class _Process:
         """Ends it with all that it started."""
         with suppress(ProcessLookupError, PermissionError):
             # Asked to end, git removes its locks; killed, it would leave them to who comes next.
-            os.killpg(self._pid, _TERM)
+            os.killpg(self.pid, _TERM)
             with suppress(_GivenUp):
                 self.listen(_Patience(_GRACE_S))
-            os.killpg(self._pid, _KILL)
+            os.killpg(self.pid, _KILL)
         self.wait()
 
     def close(self) -> None:
@@ -444,6 +476,7 @@ def _run(
     `ExternalFailure` if it cannot be run.
     """
     process = _Process(git_line(cwd, arguments), env, stdin)
+    patience.pid = process.pid
     try:
         out, err = process.listen(patience)
         return process.wait(), out, err

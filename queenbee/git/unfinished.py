@@ -57,6 +57,12 @@ FOLDER = "unfinished"
 _LIMIT_S = 20.0
 _PATIENCE_S = 600.0
 """So long git may read all files of a worktree that is about to go."""
+_OF_ONE = ("worktree", "bisect", "rewritten")
+"""Below `refs/`, each worktree has its own of these."""
+_ALONE = (
+    *("HEAD", *(f"--glob=refs/{each}/*" for each in _OF_ONE)),
+    *("--not", "--branches", "--tags", "--remotes"),
+)
 _MOST_BYTES = 4_096
 _TRIES = 20
 _NAMED = 5
@@ -285,23 +291,24 @@ def _mtime_ms(path: str) -> int:
 
 
 def keep_worktree(place: Worktree, *, with_files: bool, name: str = "") -> str | None:
-    """Returns the branch that keeps what is lost with a worktree: commits of a `HEAD` that is on no
-    branch, the files that are not committed, other content that was staged, and what git put aside
-    for a rebase or merge that is open; None if there is nothing. Changes nothing there.
+    """Returns the branch that keeps what is lost with a worktree: commits that only its `HEAD` or a
+    ref of its own has, the files that are not committed, other content that was staged, and what
+    git put aside for a rebase or merge that is open; None if there is nothing. Changes nothing
+    there.
 
     Raises `Conflict` if a file that has changed did not get into the commit as it is there, and
     `ExternalFailure` and `OSError`.
     """
     name = name or branch_part(os.path.basename(place.path))
-    left = list(_put_aside(place))
+    alone = _ends_alone(place) if place.head is not None else []
+    left = [*alone, *_put_aside(place)]
     droid = place.droid or "queen"
     changed = all_changed(place) if with_files else []
     if len(special_files(place.path, changed)) < len(changed):
         about = f"{name}: what was not committed"
-        left.insert(0, commit_of_all(place, droid, about, exactly=True))
-        _refuse_lacking(place, left[0], changed)
-    elif place.head is not None and commits_alone(place):
-        left.insert(0, place.head)
+        commit = commit_of_all(place, droid, about, exactly=True)
+        left = [commit, *(each for each in left if each != place.head)]
+        _refuse_lacking(place, commit, changed)
     if not left:
         return None
     config = {"user.name": droid, "user.email": f"{droid}@localhost"}
@@ -396,9 +403,17 @@ def commits_alone(place: Worktree) -> int:
     """Returns how many commits only this worktree has: they are on no branch. Raises
     `ExternalFailure`.
     """
-    alone = ("HEAD", "--glob=refs/worktree/*", "--not", "--branches", "--tags", "--remotes")
-    how = ("rev-list", "--count", *alone, "--")
+    how = ("rev-list", "--count", *_ALONE, "--")
     return int(git(*how, cwd=place.path, repository={}, limit_s=_LIMIT_S))
+
+
+def _ends_alone(place: Worktree) -> list[str]:
+    """Returns the ends of what only this worktree has. Raises `ExternalFailure`."""
+    how = ("rev-list", "--parents", *_ALONE, "--")
+    said = git(*how, cwd=place.path, repository={}, limit_s=_LIMIT_S).decode()
+    rows = [row.split(" ") for row in said.split("\n") if row]
+    above = {parent for _, *parents in rows for parent in parents}
+    return [commit for commit, *_ in rows if commit not in above]
 
 
 def _commit(place: Worktree, droid: str, name: str, about: str) -> str:

@@ -127,15 +127,11 @@ def _in(folder: str, paths: Sequence[str]) -> list[str]:
 def _of_tree(folder: str, words: str, event: Event, env: Mapping[str, str]) -> str:
     """Returns why a command that is about a whole working tree is refused, or nothing."""
     layout = discover(folder, env)
-    tree_id = read_tree_id(layout)
-    if tree_id is None:  # Nothing was announced in it yet.
-        return ""
     hive = open_hive(layout, env, event)
-    others = [
-        each
-        for each in hive.reservations.find()
-        if each.tree_id == tree_id and not _is_own(each, hive, event)
-    ]
+    tree_id = read_tree_id(layout)  # None if nothing was announced in it yet.
+    leases = [each for each in hive.reservations.find() if not _is_own(each, hive, event)]
+    others = [each for each in leases if tree_id is not None and each.tree_id == tree_id]
+    others += _with_changes(hive, [each for each in leases if each.exclusive])
     if not others:
         return ""
     found = {one_line(each.pattern, _NAME_CHARS): each.droid for each in others}
@@ -146,6 +142,24 @@ def _of_tree(folder: str, words: str, event: Event, env: Mapping[str, str]) -> s
         f"here that is not committed: {named}. Name your own files, or work in a worktree of your "
         f"own (queen worktree add NAME). Or ask: {ask}."
     )
+
+
+def _with_changes(hive: Services, leases: Sequence[Reservation]) -> list[Reservation]:
+    """Returns those exclusive leases of which a file is changed in this working tree. They are for
+    all trees: one that was taken on another branch is not of work in this one.
+    """
+    layout = hive.layout
+    branch = branch_of(layout)
+    here = {each.id for each in leases if branch is not None and each.branch == branch}
+    if not here:
+        return []
+    from queenbee.git.landed import uncommitted  # noqa: PLC0415 - start-up
+    from queenbee.git.run import without_programs  # noqa: PLC0415 - start-up
+
+    changed = uncommitted(".", layout.tree, without_programs(layout.tree, {}), "all")
+    covering = hive.reservations.covering([*changed])
+    found = {each.id for by in covering.values() for each in by}
+    return [each for each in leases if each.id in here & found]
 
 
 def _is_own(lease: Reservation, hive: Services, event: Event) -> bool:

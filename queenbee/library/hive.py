@@ -451,6 +451,12 @@ class Hive(complete_hive.Hive):
 
             follow(self, tell=self.tell)
 
+        from queenbee.store.git_files.worktrees import led_away  # noqa: PLC0415 - start-up
+
+        if self.layout.common_dir is not None and any(led_away(self.layout.common_dir)):
+            from queenbee.git.trees.elsewhere import tell_led_away  # noqa: PLC0415 - start-up
+
+            tell_led_away(self.layout.common_dir, self.tell)
         return work.status(self, _keeper)
 
     @typed

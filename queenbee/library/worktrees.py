@@ -11,6 +11,7 @@ from queenbee.core.text import mentioned, named
 from queenbee.errors import ExternalFailure, InvalidInput, QueenError
 from queenbee.git.beforehand.hindrances import hindrances
 from queenbee.git.ownership import adopt, refuse_other_hive
+from queenbee.git.trees.elsewhere import tell_led_away
 from queenbee.git.upstream import look_for_news
 from queenbee.git.worktrees import preparing, pruning, worktree_care, worktree_making
 from queenbee.git.worktrees.bead_place import sprint_worktree
@@ -127,6 +128,7 @@ class Worktrees:
 
     def list(self) -> list[Place]:
         """Returns the worktrees, the main one first, and what in each has not landed."""
+        tell_led_away(self._layout.common_dir, self._tell)
         return worktree_care.places(self._hive)
 
     @typed

@@ -194,7 +194,6 @@ class Crew:
                 with suppress(QueenError):
                     remove(self._hive, made.path)
             raise
-        self._require_settings(made.path, client)
         if entry is None or not entry.is_alive:
             prepare(
                 self._hive.layout,
@@ -203,6 +202,7 @@ class Crew:
                 tell=lambda said: self._tell(f"{name}: {said}"),
                 interrupts=self._interrupts,
             )
+        self._require_settings(made.path, client)  # The set-up may have made some.
         return made
 
     def _require_settings(self, tree: str, client: Client) -> None:

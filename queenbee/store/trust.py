@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from queenbee.core.names import is_of_agent
 from queenbee.errors import NotFound, QueenError, Unwritable
 from queenbee.store import safe_open
 from queenbee.store.git_files.worktrees import (
@@ -203,24 +202,15 @@ class Trust:
             except OSError as error:
                 raise _unwritable(str(error.filename), str(error.strerror)) from error
 
-    def note(self, proposals: list[Proposal]) -> None:
-        """Remembers the same of commands that were typed here, not by an agent. Where it cannot,
-        they are asked for when they are to run.
-        """
-        if not is_of_agent(os.environ):
-            with suppress(QueenError):
-                self.add(proposals)
-
-    def note_target(self, proposal: Proposal) -> None:
+    def replace_target(self, proposal: Proposal) -> None:
         """Remembers the same of where work lands, in place of the remotes and ways that were agreed
         to before: who has typed that it is proposed has taken back that it is pushed.
         """
-        if not is_of_agent(os.environ):
-            with suppress(QueenError, OSError):
-                for each in self.seen():
-                    if each.get("kind") == PUSH and each.get("from") in (TARGET, BY):
-                        safe_open.unlink(os.path.join(self.folder, str(each["key"])))
-        self.note([proposal])
+        with suppress(OSError):
+            for each in self.seen():
+                if each.get("kind") == PUSH and each.get("from") in (TARGET, BY):
+                    safe_open.unlink(os.path.join(self.folder, str(each["key"])))
+        self.add([proposal])
 
     def seen(self) -> list[dict[str, object]]:
         """Returns what is remembered, as `Proposal.to_dict` has it, and `at_ms`, when it was agreed
@@ -266,10 +256,7 @@ class Trust:
         """
         if self._base is None:
             base = state_home()
-            layout = self.layout
-            tops = (layout.root, layout.tree, *(each.path for each in worktrees(layout)))
-            trees = {safe_open.real_path(each) for each in tops}
-            if any(os.path.commonpath([base, each]) == each for each in trees):
+            if any(os.path.commonpath([base, each]) == each for each in trees(self.layout)):
                 raise _unwritable(base, "it is in this repository")
             self._base = os.path.join(base, "queenbee", "trusted")
         mark = b""
@@ -292,6 +279,12 @@ class Trust:
         if not _is_own(self.folder):
             raise _unwritable(self.folder, "others may write there")
         return self.folder
+
+
+def trees(layout: Layout) -> set[str]:
+    """Returns the working trees of a repository, each without links."""
+    tops = (layout.root, layout.tree, *(each.path for each in worktrees(layout)))
+    return {safe_open.real_path(each) for each in tops}
 
 
 def _hash(said: bytes) -> str:

@@ -35,14 +35,6 @@ def read_document(path: str, *, max_bytes: int = MAX_BYTES) -> bytes:
     return _read(path, _open_named, max_bytes)
 
 
-def read_named(path: str, *, max_bytes: int = MAX_BYTES) -> bytes:
-    """Reads a file that the user named as `read_document` does; raises `Unreadable` if a link of a
-    clone leads out of it.
-    """
-    safe_open.resolved(path)
-    return read_document(path, max_bytes=max_bytes)
-
-
 def read_own(path: str) -> bytes:
     """Reads one of the hive's own files as `read_document` does, but refuses links on the way."""
     return _read(path, safe_open.open_file, MAX_BYTES)

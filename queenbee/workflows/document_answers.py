@@ -226,8 +226,9 @@ class HiveDocuments(Documents):
         from queenbee.store.trust import Trust  # noqa: PLC0415 - start-up
         from queenbee.workflows.proposed import of_beads  # noqa: PLC0415 - start-up
 
-        return Trust(self._hive.layout).unseen(
-            [*of_beads(every, _open(issues), self._hive.layout.settings.bead_shell)]
+        layout = self._hive.layout
+        return Trust(layout).unseen(
+            [*of_beads(layout, every, _open(issues), layout.settings.bead_shell)]
         )
 
     def _in_rows(self, issues: Mapping[str, Issue]) -> Iterator[BeadFile]:

@@ -49,12 +49,14 @@ def unseen_of(
         of_settings += of_tracker(layout)
     of_settings += [Proposal.of(each) for each in roster.unseen(layout)]
     found = Trust(layout).unseen(
-        [*of_settings, *of_gates(layout), *of_beads(beads, open_ids, said.bead_shell)]
+        [*of_settings, *of_gates(layout), *of_beads(layout, beads, open_ids, said.bead_shell)]
     )
     return [*{each.key: each for each in reversed(found)}.values()][::-1]
 
 
-def of_beads(beads: Iterable[BeadFile], open_ids: Container[str], shell: str) -> Iterator[Proposal]:
+def of_beads(
+    layout: Layout, beads: Iterable[BeadFile], open_ids: Container[str], shell: str
+) -> Iterator[Proposal]:
     """Yields the commands of beads that are valid and not completed, or whose issue is open, say
     what its file may.
     """
@@ -62,7 +64,7 @@ def of_beads(beads: Iterable[BeadFile], open_ids: Container[str], shell: str) ->
         is_open = bead_status(bead.document) != "completed" or bead.bead_id in open_ids
         if is_open and not first_error(bead.document):
             checks = bead_checks(bead.document, shell)
-            yield from proposals(VERIFIER, bead.bead_id, checks, path=bead.path)
+            yield from proposals(layout, VERIFIER, bead.bead_id, checks, path=bead.path)
 
 
 def of_gates(layout: Layout) -> Iterator[Proposal]:
@@ -78,7 +80,7 @@ def of_gates(layout: Layout) -> Iterator[Proposal]:
         if not errors_in(validate_gate(gate.document)):
             rules = gate.document["validation_config"]["rules"]
             checks = [rule_check(each) for each in rules]
-            yield from proposals(GATE, "/".join(gate.key), checks, path=gate.path)
+            yield from proposals(layout, GATE, "/".join(gate.key), checks, path=gate.path)
 
 
 def of_tracker(layout: Layout) -> list[Proposal]:

@@ -9,10 +9,11 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from hives import git
 
 import queenbee
 from queenbee.checks import Check, Command, Consent, ContentMatch, FileExists, Pattern, Script
-from queenbee.checks.consent import VERIFIER, proposals
+from queenbee.checks.consent import GATE, VERIFIER, proposals
 from queenbee.errors import Untrusted
 from queenbee.store.trust import Proposal
 
@@ -92,9 +93,43 @@ def test_a_look_at_a_file_needs_nobody(consent: Consent) -> None:
     assert consent.checks(VERIFIER, "gt-1", [Check("look", each) for each in looks])
 
 
+@pytest.mark.parametrize(
+    "path", ["/etc/passwd", "../private", "link", "folder/private", ".git/HEAD"]
+)
+def test_a_look_out_of_the_repository_is_shown_with_where_it_leads(
+    consent: Consent, repo: Path, path: str
+) -> None:
+    """What matches is written into the gate, which is committed."""
+    (repo / "link").symlink_to("../private")
+    (repo / "folder").symlink_to("..")
+    person = Person(agrees=True)
+    for what in (FileExists(path), ContentMatch(path, (Pattern("x"),))):
+        look = [Check("look", what)]
+        with pytest.raises(Untrusted, match=path):
+            consent.checks(GATE, "wf/one", look)
+        assert replace(consent, ask=person).checks(GATE, "wf/one", look)
+        assert consent.checks(GATE, "wf/one", look)
+    assert person.shown == [[f"a file exists at {path}"], [f"{path} contains 'x'"]]
+    if path == "link":
+        (repo / "link").unlink()
+        (repo / "link").symlink_to("../other")
+        with pytest.raises(Untrusted):
+            consent.checks(GATE, "wf/one", look)
+
+
+def test_a_look_at_another_worktree_of_the_repository_needs_nobody(
+    repo: Path, asking: Path
+) -> None:
+    """Gates name files by absolute paths, and agents run them in worktrees of their own."""
+    git(repo, "worktree", "add", "-q", "../other")
+    look = Check("look", FileExists(str(repo / "a")))
+    assert Consent.at(str(repo.parent / "other")).checks(GATE, "wf/one", [look])
+
+
 def test_nothing_of_a_command_is_left_out(consent: Consent) -> None:
     long = f"true {'x' * 5000}; id"
-    found = proposals(VERIFIER, "gt-1", [replace(RUN, what=Command(long), environment={"A": long})])
+    check = replace(RUN, what=Command(long), environment={"A": long})
+    found = proposals(Consent.at(".").trust.layout, VERIFIER, "gt-1", [check])
     assert found == [Proposal(VERIFIER, long, (f"with A={long}",), "gt-1")]
 
 

@@ -232,6 +232,22 @@ class TestBeadsAndGates:
         assert queen("gate", "run", *gate).code == 5
         assert (file.read_text(), ran(queen)) == (before, False)
 
+    def test_of_a_gate_that_look_out_of_the_repository_are_asked_for(self, queen: Queen) -> None:
+        """A line that matches would be committed with the gate, for all to read."""
+        gate = ("--workflow", "wf", "--phase", "one")
+        (queen.cwd.parent / "private").write_text("the line that nobody else reads")
+        (queen.cwd / "notes").symlink_to("../private")
+        queen("gate", "new", *gate)
+        queen("gate", "add-rule", *gate, "--contains", "notes", "--pattern", "nobody")
+        assert queen("config", "trust", "--forget").code == 0
+        (file,) = (queen.cwd / ".claude" / "state" / "validation").glob("phase_*.json")
+        done = queen("gate", "run", *gate, "--json")
+        assert (done.code, done.error["code"]) == (5, "untrusted")
+        assert "that nobody else reads" not in file.read_text()
+        status, shown = at_a_terminal(queen, "y\n", "gate", "run", *gate)
+        assert status == 0, shown
+        assert f"(looks at {queen.cwd.parent}/private)" in shown
+
     def test_of_files_that_a_person_landed_are_asked_for(self, queen: Queen, tree: Path) -> None:
         """Whoever lands a branch need not have written or read what it brings."""
         gate = ("--workflow", "wf", "--phase", "one")

@@ -7,8 +7,10 @@ import os
 import shutil
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,7 @@ from bead_files import put_bead, ralph_bead
 from hives import Queen, commit_file, git, write_lines
 
 from queenbee import Hive
+from queenbee.git.landing.landed_issue import Landed
 from queenbee.git.landing.refusals import PushRefused
 from queenbee.git.landing.together.pace import Pace
 from queenbee.git.landing.work import ASKED
@@ -467,6 +470,38 @@ def test_who_leaves_the_line_before_the_end_lands_nothing(
     done = team.finish([started[0], started[2]])
     assert [code for code, _ in done] == [0, 0]
     assert not (repo / "w1.txt").exists()
+
+
+def test_who_gives_up_after_the_promise_lands_and_completes(
+    team: Team, repo: Path, trees: list[Path], tmp_path: Path
+) -> None:
+    moves, given_up, landed = tmp_path / "moves", threading.Event(), list[Landed]()
+    waits = f"touch {moves}; while [ ! -e {moves}2 ]; do sleep 0.05; done"
+    ours = f"case $(git log -1 --format=%s $new) in 'Merge branches'*) {waits} ;; esac"
+    hook = repo / ".git" / "hooks" / "reference-transaction"
+    hook.write_text(
+        "#!/bin/sh\nwhile [ $1 = prepared ] && read old new ref; do\n"
+        f"case $ref in refs/heads/main) {ours} ;; esac; done\n"
+    )
+    hook.chmod(0o755)
+    lead = opened(repo, "lead")
+    issue = lead.issues.new("x", issue_id="qb-9")
+    others = team.start(trees[:2])
+    with opened(trees[2], "w2") as follower:
+        follower.assignments.claim(issue)
+        land = partial(follower.land, check=f"{team.check}; true", cancel=given_up)
+        thread = threading.Thread(target=lambda: landed.append(land()))
+        thread.start()
+        team.until(lambda: len(list(waiting_line.live(team.folder))) == 3)
+        team.go.touch()
+        team.until(moves.exists)
+        given_up.set()
+        thread.join(0.5)
+        moves.with_name("moves2").touch()
+        thread.join(60)
+    assert [code for code, _ in team.finish(others)] == [0, 0]
+    assert [each.done for each in landed] == [True]
+    assert lead.issues.get(issue).done
 
 
 @pytest.mark.some(1)

@@ -178,6 +178,35 @@ def test_a_template_with_an_unknown_name_is_refused_by_name(
     assert name in refused.err
 
 
+@pytest.mark.parametrize("begin", ["--amend", "-F /etc/passwd", "#", "$(", "`"])
+def test_a_template_of_a_clone_is_text_and_nothing_else(
+    quick: QuickQueen, repo: Path, trees: list[Path], tmp_path: Path, begin: str
+) -> None:
+    text = f"{begin} $(touch ran) `touch ran`; touch ran {{title}}"
+    for number, (name, way) in enumerate((("message", "squash"), ("merge_message", "merge"))):
+        said = {name: text, "strategy": way, "check": "true"}
+        lines = [f"{key} = {json.dumps(each)}" for key, each in said.items()]
+        commit_file(repo, ".beads/queen.toml", "\n".join(["[land]", *lines, ""]))
+        done = quick("land", cwd=trees[number])
+        assert done.code == 0, done
+    made = subjects(repo)
+    said = f"{begin.lstrip('-')} $(touch ran) `touch ran`; touch ran "
+    assert {f"{said}records", f"{said}Round 2"} <= {*made}
+    assert not list(tmp_path.rglob("ran"))
+
+
+@pytest.mark.parametrize("line_break", ["\n", "\r", "\u2028", "\x00"])
+def test_a_template_of_a_clone_has_one_line(
+    quick: QuickQueen, repo: Path, trees: list[Path], line_break: str
+) -> None:
+    template = json.dumps(f"chore: x{line_break}Co-authored-by: a <a@b.c>")
+    settings = f'[land]\ncheck = "true"\nmerge_message = {template}\n'
+    commit_file(repo, ".beads/queen.toml", settings)
+    quick("land", cwd=trees[0])
+    wanted = "--format=%(trailers:key=Co-authored-by)"
+    assert git(repo, "log", "-1", wanted, "main").strip() == ""
+
+
 def test_a_title_is_one_line_and_adds_no_name_and_no_trailer(
     quick: QuickQueen, repo: Path, trees: list[Path]
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -69,6 +70,52 @@ def test_work_lands_from_the_first_command_to_the_last(
     assert checked(queen("doctor", "--json")).json == []
 
 
+def test_a_file_with_the_name_that_git_has_for_the_last_commit_is_only_a_file(
+    tmp_path: Path,
+) -> None:
+    repo = tmp_path / "shop"
+    queen = made(repo)
+    for name in ("HEAD", "main", "api"):
+        (repo / name).write_text("x\n")
+    git(repo, "add", "HEAD", "main", "api")
+    git(repo, "commit", "-qm", "names")
+    checked(worked(added(queen)))
+    assert (repo / "a b.txt").exists()
+
+
+def test_settings_that_were_added_although_git_ignores_their_folder_stop_no_landing(
+    tmp_path: Path,
+) -> None:
+    repo = tmp_path / "shop"
+    queen = made(repo)
+    (repo / ".git" / "info").mkdir(exist_ok=True)
+    (repo / ".git" / "info" / "exclude").write_text(".beads\n")
+    tree = added(queen)
+    (tree / ".beads" / "queen_messages.jsonl").write_text("{}\n")
+    checked(worked(tree))
+    assert (repo / "a b.txt").exists()
+    assert "queen_messages" not in git(repo, "ls-tree", "-r", "--name-only", "main")
+
+
+def test_a_worktree_in_the_files_of_another_repository_is_hidden_by_the_command_that_is_named(
+    tmp_path: Path,
+) -> None:
+    outer = tmp_path / "outer"
+    outer.mkdir()
+    git(outer, "init", "-q")
+    queen = made(outer / "my libs" / "shop")
+    (outer / ".git" / "info" / "exclude").write_text("shop\n")
+    said = checked(queen("worktree", "add", "api")).err
+    command = said.partition("to hide it: ")[2]
+    tree = outer / "my libs" / "shop-api"
+    assert git(outer, "status", "--porcelain", "-uall") == '?? "my libs/shop-api/"\n'
+    subprocess.run(command, shell=True, check=True)
+    checked(worked(tree))
+    assert git(outer, "status", "--porcelain", "-uall") == ""
+    again = checked(queen("worktree", "add", "api")).err
+    assert "to hide it" not in again
+
+
 class TestABareRepository:
     @pytest.fixture
     def trunk(self, tmp_path: Path) -> Path:
@@ -77,11 +124,13 @@ class TestABareRepository:
         git(tmp_path, "clone", "-q", "--bare", "seed", "shop/.bare")
         bare = tmp_path / "shop" / ".bare"
         git(bare, "config", "queenbee.trust", "all")
+        (tmp_path / "shop" / ".git").write_text("gitdir: ./.bare\n")
         git(bare, "worktree", "add", "-q", "-b", "notes", "../notes", "main")
         return tmp_path / "shop" / "notes"
 
     def test_its_worktrees_stand_beside_each_other_and_land(self, trunk: Path) -> None:
         queen = QuickQueen(trunk)
+        assert "to hide it" not in checked(queen("worktree", "add", "api")).err
         tree = added(queen)
         assert tree == trunk.parent / "api"
         checked(worked(tree))

@@ -103,6 +103,21 @@ class TestObjects:
             objects.read("HEAD")
 
 
+@pytest.mark.linux
+@pytest.mark.slow
+class TestAGitThatOnlyReads:
+    """It is waited for as long as it, or what it started, does something."""
+
+    @pytest.mark.timeout(60)
+    def test_is_ended_if_it_sleeps(self, repo: Path) -> None:
+        with pytest.raises(run.TooSlow, match="it waits for a file"):
+            run.git("-c", "alias.x=!sleep 300", "x", cwd=str(repo))
+
+    def test_may_wait_for_another(self, repo: Path) -> None:
+        works = "!end=$(($(date +%s) + 5)); while test $(date +%s) -lt $end; do :; done; echo x"
+        assert run.git("-c", f"alias.x={works}", "x", cwd=str(repo)) == b"x\n"
+
+
 class TestNetwork:
     """A git that talks to a remote is waited for as long as it says something."""
 

@@ -86,3 +86,20 @@ class TestASpecialFile:
         git(tree, "restore", "d/a.txt")
         assert path.is_file() and path.read_text() == "a\n"
         assert quick("land", "-m", "work", cwd=tree, as_="ui").code == 0
+
+
+@pytest.mark.linux
+@pytest.mark.slow
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("name", [".gitattributes", ".gitignore"])
+def test_a_git_that_waits_for_a_fifo_holds_up_nobody(
+    quick: QuickQueen, tree: Path, name: str
+) -> None:
+    """Whoever wants to see them all would wait ten minutes for a git that reads a disk."""
+    quick("worktree", "add", "api")
+    os.mkfifo(tree / name)
+    (tree / "d" / "a.txt").write_text("work\n")
+    rows = quick("worktree", "list", "--json").json
+    changed = {each["branch"]: each["changed"] for each in rows}
+    assert (changed["api"], changed["ui"]) == ([], None)
+    assert "perhaps a FIFO" in quick("worktree", "collisions").out

@@ -234,6 +234,45 @@ def test_an_edit_that_a_submodule_hides_keeps_the_worktree(
     assert (path / "lib" / "lib.py").read_text() == "mine\n"
 
 
+@pytest.mark.parametrize("ref", ["worktree", "bisect", "rewritten"])
+@pytest.mark.parametrize("draft", [False, True])
+def test_commits_that_only_its_own_refs_have_are_kept(
+    repo: Path, tree: Path, ref: str, draft: bool
+) -> None:
+    commit_file(tree, "b.txt", "b\n")
+    git(tree, "update-ref", f"refs/{ref}/mine", "HEAD")
+    git(tree, "reset", "-q", "--hard", "HEAD~1")
+    if not draft:
+        (tree / "draft.txt").unlink()
+        with pytest.raises(Conflict, match=r"1 commit of .* on no branch"):
+            remove(opened(repo), "ui")
+    remove(opened(repo), "ui", force=True)
+    own = git(repo, "log", "--format=%s", "unfinished/repo-ui", "--not", "main")
+    assert "b.txt" in own
+    assert_gone(repo, tree)
+
+
+def test_a_remote_that_goes_with_it_has_nothing(repo: Path, tree: Path) -> None:
+    (tree / "draft.txt").unlink()
+    inner, other = tree / "build" / "inner", tree / "build" / "other.git"
+    git(repo, "init", "-q", str(inner))
+    commit_file(inner, "b.txt", "b\n")
+    git(repo, "clone", "-q", "--bare", str(inner), str(other))
+    git(inner, "remote", "add", "other", "../other.git")
+    git(inner, "fetch", "-q", "other")
+    git(other, "remote", "add", "inner", f"file://{inner}")
+    git(other, "fetch", "-q", "inner")
+    with pytest.raises(Conflict, match="has commits that no remote has"):
+        remove(opened(repo), "ui")
+    outside = repo.with_name("outside.git")
+    git(repo, "clone", "-q", "--bare", str(inner), str(outside))
+    for each in (inner, other):
+        git(each, "remote", "add", "outside", str(outside))
+        git(each, "fetch", "-q", "outside")
+    remove(opened(repo), "ui")
+    assert not tree.exists()
+
+
 STOP = f"""{STOPPING}
     from queenbee import Hive
     from queenbee.git.worktrees import worktree_care, worktree_removal as removal

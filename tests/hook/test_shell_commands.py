@@ -63,6 +63,22 @@ def test_what_touches_the_whole_tree_is_refused_while_others_edit_there(
     assert refusal(ask(runs(command, edited, session_id=OTHER_SESSION))) == ""
 
 
+def test_so_is_it_while_a_file_is_changed_that_another_reserved_there(
+    tree: Path, ask: Ask, quick: QuickQueen
+) -> None:
+    git(tree, "add", "--all")
+    git(tree, "commit", "-qm", "begin")
+    git(tree, "worktree", "add", "-q", "-b", "other", "../other")
+    other = tree.parent / "other"
+    assert quick("reserve", "src/**", as_="reviewer").code == 0
+    assert ask(runs("git stash", tree)) is None  # Nothing is changed.
+    for place in (tree, other):
+        (place / "src" / "new.py").touch()
+    assert "src/** (reviewer)" in refusal(ask(runs("git stash -u", tree)))
+    assert ask(runs("git stash -u", other)) is None
+    assert ask(runs("git stash -u", tree), QUEEN_DROID="reviewer") is None
+
+
 @pytest.mark.parametrize(
     "command",
     [

@@ -334,7 +334,31 @@ class TestTheProcessesAbove:
         assert not liveness.ids_above()[1]
 
 
+BARE = 'env -i PATH="$PATH" HOME="$HOME" XDG_STATE_HOME="$XDG_STATE_HOME"'
+"""What drops the environment of an agent."""
+
+
 def test_an_agent_without_its_environment_trusts_nothing_for_a_person(team: Team) -> None:
-    bare = 'env -i PATH="$PATH" HOME="$HOME" XDG_STATE_HOME="$XDG_STATE_HOME" queen'
-    said = tried(team, f"cd {team.repo}; {bare} config trust --yes\n")
+    said = tried(team, f"cd {team.repo}; {BARE} queen config trust --yes\n")
     assert "a person lets commands run, not an agent" in said
+
+
+def test_what_an_agent_types_without_its_environment_does_not_count_as_seen(
+    asking: Path, team: Team
+) -> None:
+    """Also not what it answers in a pseudo-terminal."""
+    gate = "--workflow wf --phase one"
+    run = f'yes | {BARE} script -qec "queen gate run {gate}" /dev/null'
+    said = tried(
+        team,
+        f"cd {team.repo}; {BARE} queen config set land.check ./evil\n"
+        f"{BARE} queen config set land.target other\n"
+        f"{BARE} queen gate new {gate}; {BARE} queen gate add-rule {gate} --test 'touch ran'\n"
+        f"{run}\n",
+    )
+    assert "Let it run" not in said, said
+    asked = team.queen("config", "trust", "--json").error["commands"]
+    assert sorted((each["kind"], each["text"]) for each in asked) == [
+        ("branch", "other"), ("check", "./evil"), ("gate rule", "touch ran"),
+    ]  # fmt: skip
+    assert not (team.repo / "ran").exists()

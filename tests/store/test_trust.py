@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from queenbee.errors import Unwritable
+from queenbee.services.seeing import note_typed
 from queenbee.store.layout import discover
 from queenbee.store.trust import Proposal, Trust
 
@@ -187,7 +188,7 @@ def test_without_a_home_nothing_is_trusted_and_the_error_names_the_way(
     with pytest.raises(Unwritable) as refused:
         trust(repo).add([TEST])
     assert "XDG_STATE_HOME" in str(refused.value.hint)
-    trust(repo).note([TEST])  # What was typed here is asked for later.
+    note_typed(trust(repo).layout, [TEST])  # What was typed here is asked for later.
 
 
 @pytest.mark.parametrize("scope", ["--local", "--global"])

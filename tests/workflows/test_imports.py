@@ -266,3 +266,26 @@ def test_a_link_of_a_clone_to_what_git_ignores_is_not_imported(
     assert (refused.code, "private/TODO.md, which git ignores" in refused.err) == (2, True), refused
     assert "private words" not in quick("issues").out
     assert quick("issue", "import", "private/TODO.md").code == 0
+
+
+def test_a_plan_or_a_folder_that_is_such_a_link_is_not_imported_either(
+    repo: Path, quick: QuickQueen
+) -> None:
+    commit_file(repo, ".gitignore", "private/\n")
+    (repo / "private" / "backlog" / "tasks").mkdir(parents=True)
+    (repo / "private" / "plan.md").write_text("## Phase 1: A\n\n### Sprint 1.1: B\n- words\n")
+    (repo / "private" / "backlog" / "tasks" / "task-1 - words.md").write_text(
+        "---\nid: task-1\ntitle: words\nstatus: To Do\n---\n"
+    )
+    (repo / "plan.md").symlink_to("private/plan.md")
+    (repo / "backlog").symlink_to("private/backlog")
+    (repo / "all").symlink_to("private")
+    for words in (
+        *(("plan", each, "plan.md") for each in ("check", "import")),
+        *(("issue", "import", each) for each in ("backlog", "all")),
+    ):
+        refused = quick(*words)
+        assert (refused.code, "which git ignores" in refused.err) == (2, True), refused
+    assert "words" not in quick("issues").out
+    assert quick("plan", "import", "private/plan.md").code == 0
+    assert quick("issue", "import", "private/backlog").code == 0

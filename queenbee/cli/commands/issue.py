@@ -16,9 +16,9 @@ from queenbee.cli.options import body_or_stdin, bytes_of_stdin, dry_run, force, 
 from queenbee.cli.rendering import entry, print_json
 from queenbee.cli.terminal import say
 from queenbee.core.beads import Issue
-from queenbee.core.text import mentioned, printable, suggested
+from queenbee.core.text import printable, suggested
 from queenbee.errors import InvalidInput
-from queenbee.store.whole_files import read_named
+from queenbee.store.named_files import read_named
 
 if TYPE_CHECKING:
     from typing import Any
@@ -183,7 +183,6 @@ def import_(hive: Hive, file: str, prefix: str | None, dry_run: bool, **how: Any
     what is closed here.
     """
     from queenbee.documents.issue_lists.reading import MOST_BYTES  # noqa: PLC0415 - start-up
-    from queenbee.store.git_files.ignore_files import is_ignored_by_git  # noqa: PLC0415 - start-up
 
     data: bytes | str = file
     if file == "-":
@@ -191,12 +190,6 @@ def import_(hive: Hive, file: str, prefix: str | None, dry_run: bool, **how: Any
     elif not os.path.isdir(file):
         data = read_named(file, max_bytes=MOST_BYTES)
     name = os.path.relpath(os.path.realpath(file), hive.layout.tree) if file != "-" else "-"
-    is_led = file != "-" and os.path.realpath(file) != os.path.abspath(file)
-    if is_led and is_ignored_by_git(hive.layout, name, os.environ):  # Nobody meant those to spread.
-        raise InvalidInput(
-            f"{mentioned(file)} is a link to {mentioned(name)}, which git ignores",
-            hint=f"if you mean that file: {suggested('queen issue import', name)}",
-        )
     name = os.path.basename(file) if name.startswith(os.pardir) else name
     found = hive.issues.import_(data, name=name, prefix=prefix, dry_run=dry_run, **how)
     return Imported(found, dry_run=dry_run, source="" if file == "-" else file)

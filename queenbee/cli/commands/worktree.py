@@ -14,6 +14,7 @@ from queenbee.cli.terminal import say
 from queenbee.core.text import mentioned, named, printable, suggested
 from queenbee.core.timestamps import instant_ms
 from queenbee.git.hooks import cure
+from queenbee.git.worktrees.surrounding import hiding
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -68,6 +69,8 @@ def add(
     if not made.guarded:
         way = cure(made.path, hive.layout.tree)
         tell(f"no git hook refuses commits there of files that others hold: {way}")
+    if hidden := hiding(made.path, hive.layout.root):
+        tell(f"git add -A around it would add a link to it; to hide it: {hidden}")
     return made
 
 

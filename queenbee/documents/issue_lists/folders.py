@@ -13,7 +13,7 @@ from queenbee.documents.issue_lists.reading import MOST_BYTES, MOST_ENTRIES
 from queenbee.documents.issue_lists.sources import BY_NAME
 from queenbee.documents.issue_lists.texts import read_backlog_task
 from queenbee.errors import InvalidInput
-from queenbee.store.safe_open import resolved
+from queenbee.store.named_files import refuse_led
 from queenbee.store.whole_files import read_own
 
 _FILES = ("tasks/tasks.json", "tasks.json", "tasks.md", "TODO.md", "todo.txt", "issues.jsonl")
@@ -27,7 +27,8 @@ def read_issue_folder(
     path: str, *, insisted: str | None = None, mapped: Sequence[str] = ()
 ) -> IssueList:
     """Returns the issues in a folder. Raises `InvalidInput`, which names what was looked for."""
-    path = resolved(path)
+    refuse_led(path)
+    path = os.path.realpath(path)
     tasks = _backlog(path) if insisted in (None, "backlog.md") else {}
     if tasks:
         entries = [read_backlog_task(path, text) for path, text in sorted(tasks.items())]

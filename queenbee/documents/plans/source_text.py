@@ -15,7 +15,8 @@ from queenbee.documents.plans.headings import Unit
 from queenbee.documents.plans.outline import own_headings
 from queenbee.documents.plans.sections import ANNOTATION, is_annotation
 from queenbee.errors import InvalidInput, NotFound, Unreadable
-from queenbee.store.whole_files import read_named, write_named
+from queenbee.store.named_files import read_named
+from queenbee.store.whole_files import write_named
 
 
 def read_markdown(path: str) -> str:

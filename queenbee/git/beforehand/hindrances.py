@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 
 from queenbee.checks.finding import check_setting
 from queenbee.core.text import mentioned, named, suggested
-from queenbee.errors import Conflict, ExternalFailure, InvalidInput, QueenError
+from queenbee.errors import ExternalFailure, InvalidInput, QueenError
 from queenbee.git.landing.place import UNMERGED, but_records, refuse_no_target, way_to_a_branch
 from queenbee.git.landing.refusals import SHOWN, MainBlocked
 from queenbee.git.run import git, line, names_in, without_programs
-from queenbee.git.trees.elsewhere import refuse_elsewhere
+from queenbee.git.trees.elsewhere import led_away
 from queenbee.git.trees.hidden import changed_of, hidden_in, way_to_show
 from queenbee.git.unfinished import OPEN, open_operations
 from queenbee.git.worktrees.left_locks import Where, lock_paths
@@ -26,11 +26,10 @@ from queenbee.store.git_files.worktrees import (
     are_several,
     branch_head,
     current_branch,
-    noted_trees,
     remote_of,
     target_branch,
 )
-from queenbee.store.git_trees import git_tree, is_at_home, leads_to
+from queenbee.store.git_trees import git_tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -103,13 +102,8 @@ def hindrances(layout: Layout) -> list[Hindrance]:
 
 def _elsewhere(here: GitTree) -> Iterator[Hindrance]:
     """Yields the worktrees that nobody looks into, because they lead to another repository."""
-    for tree, git_dir in noted_trees(here.common_dir):
-        if leads_to(tree, git_dir) and not is_at_home(git_dir, here.common_dir):
-            try:
-                refuse_elsewhere(tree)
-            except Conflict as error:
-                said = (error.message, str(error.hint), tree)
-                yield Hindrance("worktree_elsewhere", *said, stops=False)
+    for tree, error in led_away(here.common_dir):
+        yield Hindrance("worktree_elsewhere", error.message, str(error.hint), tree, stops=False)
 
 
 def in_diagnosis(layout: Layout) -> list[Diagnosis]:

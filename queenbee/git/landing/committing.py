@@ -36,8 +36,10 @@ if TYPE_CHECKING:
 
 _HUGE_BYTES = 4 * MOST_BYTES
 """No conversion but a filter makes a file so much smaller: git need not store it to find out."""
-RECORDS = (".beads/queen_*.jsonl", ".beads/issues.jsonl", ".beads/archive/**")
-"""Those of the main worktree count, and travel with that."""
+RECORDS = ("[.]beads/queen_*.jsonl", "[.]beads/issues.jsonl", "[.]beads/archive/**")
+"""Those of the main worktree count, and travel with that. Where a path to leave out begins with the
+name of a folder that it ignores, `git add` fails: so these begin with a pattern.
+"""
 _MOST_SAID = 20
 """So many lines of what git and its hooks said are passed on, each of so many characters:"""
 _MOST_CHARS = 200
@@ -162,7 +164,7 @@ class _Commit:
                 self._make(tell)
             except CommitRefused as again:
                 raise again.after(by_hook) from error
-        said = git("log", "-1", "--format=%T%n%B", "HEAD", cwd=self._tree)
+        said = git("log", "-1", "--format=%T%n%B", "HEAD", "--", cwd=self._tree)
         files, _, message = said.decode(errors="replace").partition("\n")
         if files != self._files:  # A hook has changed it.
             try:

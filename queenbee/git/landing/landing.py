@@ -26,7 +26,7 @@ from queenbee.checks.processes import Interrupts
 from queenbee.core.command_lines import no_dash
 from queenbee.core.text import named, quotation, suggested
 from queenbee.core.timestamps import format_ms
-from queenbee.errors import Busy, InvalidInput, QueenError
+from queenbee.errors import InvalidInput, QueenError
 from queenbee.git.contents.hive_files import is_record
 from queenbee.git.index_lock import remove_left_lock
 from queenbee.git.landing.arrivals import Incoming, sentences
@@ -93,11 +93,11 @@ def land(  # noqa: PLR0913 - by name
             with turn:
                 if turn.is_first and one.promised.kept() is None:
                     done = one.land(turn)
-        except (Busy, KeyboardInterrupt):
-            if one.promised.kept_at_last() is None:
-                raise
         except Unresolved as error:
             one.meet_conflict(error.files)
+        except (QueenError, OSError, KeyboardInterrupt):  # Others may be landing it.
+            if one.promised.kept_at_last() is None:
+                raise
         if done is not None:
             return one.followed(done) if done.commit is not None else done
         kept = one.promised.kept_at_last()

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from queenbee.checks.finding import check_setting, found_checks
 from queenbee.core.command_lines import no_dash
-from queenbee.core.names import is_of_agent
 from queenbee.core.text import named, quotation, suggested
 from queenbee.core.timestamps import parse_duration_s
 from queenbee.errors import InvalidInput, QueenError, Untrusted
@@ -17,8 +16,10 @@ from queenbee.git.landing.commands import is_commit
 from queenbee.git.landing.judged.check_files import SHOWN_CHECK
 from queenbee.git.landing.refusals import NotLanded
 from queenbee.git.run import user_git
+from queenbee.services.seeing import note_typed
 from queenbee.store import safe_open
-from queenbee.store.trust import CHECK, Proposal, Trust
+from queenbee.store.droids.agent_callers import is_by_agent
+from queenbee.store.trust import CHECK, Proposal
 from queenbee.store.whole_files import keep, recall
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ class Request:
         """Keeps it in the git directory of this worktree until the landing is done."""
         said = {name: getattr(self, name) for name in _KEPT if getattr(self, name)}
         keep(_path(layout), said)  # Without it, going on is refused if no check is given anew.
-        Trust(layout).note(_judged_by(layout, said))
+        note_typed(layout, _judged_by(layout, said))
 
     def resumed(self, consent: Consent, tell: Callable[[str], None]) -> Request:
         """Returns it with what was asked before the conflict and is not asked anew. An agent can
@@ -97,7 +98,7 @@ class Request:
                 before.pop(dropped, None)
         if before:
             tell(f"going on as asked before: {_shown(before)}")
-        if not is_of_agent(os.environ):
+        if not is_by_agent(layout):
             try:
                 consent.require(_judged_by(layout, before))
             except Untrusted as error:

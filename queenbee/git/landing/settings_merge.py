@@ -47,7 +47,7 @@ def mend(commands: Commands, tree: str, target: str) -> None:
         return
     from queenbee.store.settings_file.merging import merged  # noqa: PLC0415 - start-up
 
-    parents = git("rev-list", "--parents", "-n", "1", "HEAD", cwd=tree).decode().split()[1:]
+    parents = git("rev-list", "--parents", "-n", "1", "HEAD", "--", cwd=tree).decode().split()[1:]
     base = line("merge-base", *map(no_dash, parents), cwd=tree) if len(parents) == 2 else None
     if base is None or target not in parents:
         return

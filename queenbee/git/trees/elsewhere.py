@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING
 from queenbee.core.text import mentioned, shell_word, suggested
 from queenbee.errors import Conflict
 from queenbee.git.run import as_the_user
+from queenbee.store.git_files import worktrees
 from queenbee.store.git_trees import config_value, git_tree, whole
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from queenbee.store.git_trees import GitTree
 
@@ -51,6 +52,23 @@ def refuse_elsewhere(tree: str) -> None:
             "of another folder",
             hint=f"{suggested('git -C', tree)} config --worktree --unset-all core.{name}",
         )
+
+
+def led_away(common_dir: str | None) -> Iterator[tuple[str, Conflict]]:
+    """Yields the worktrees that nobody looks into, each with the reason: they lead to another
+    repository.
+    """
+    for tree in worktrees.led_away(common_dir) if common_dir is not None else ():
+        try:
+            refuse_elsewhere(tree)
+        except Conflict as error:
+            yield tree, error
+
+
+def tell_led_away(common_dir: str | None, tell: Callable[[str], None]) -> None:
+    """Tells the same, with the way out."""
+    for _, error in led_away(common_dir):
+        tell(f"{error.message}; nobody looks into it; try: {error.hint}")
 
 
 def _is_at_home(here: GitTree) -> bool:

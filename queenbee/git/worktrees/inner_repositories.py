@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from queenbee.core.text import some, suggested
 from queenbee.errors import Conflict, ExternalFailure
-from queenbee.git.run import git, line, without_programs
+from queenbee.git.run import git, line, settings, without_programs
 from queenbee.git.trees.in_the_way import ignored_in, repositories
 from queenbee.git.trees.submodules import in_modules, repository_of
 from queenbee.git.unfinished import all_changed
@@ -25,7 +25,7 @@ def refuse_nested(path: str, git_dir: str) -> None:
     nested = [*repositories(path)]
     there = {repository_of(each) for each in nested}
     gone = [each for each in in_modules(git_dir) if each not in there]
-    own = [each for each in (*nested, *gone) if has_own_commits(each)]
+    own = [each for each in (*nested, *gone) if has_own_commits(each, path)]
     if own:
         raise Conflict(
             f"a repository in {path} has commits that no remote has: {some(own, _NAMED)}",
@@ -42,15 +42,31 @@ def refuse_nested(path: str, git_dir: str) -> None:
         )
 
 
-def has_own_commits(repository: str) -> bool:
-    """Returns whether a repository has commits that no remote has, or if git does not say so."""
+def has_own_commits(repository: str, within: str = "") -> bool:
+    """Returns whether a repository has commits that no remote has, or if git does not say so. A
+    remote in the folder `within` does not count: it goes with it.
+    """
     # Branches, the stash and a detached HEAD: without a commit, that is nothing.
     head = ["HEAD"] if line("rev-parse", "--verify", "HEAD", cwd=repository, repository={}) else []
-    how = ("rev-list", "--max-count=1", "--all", *head, "--not", "--remotes", "--")
     try:
+        inner = [f"--exclude={each}/*" for each in _remotes_in(repository, within)]
+        how = ("rev-list", "--max-count=1", "--all", *head, "--not", *inner, "--remotes", "--")
         return bool(git(*how, cwd=repository, repository={}))
     except ExternalFailure:
         return True
+
+
+def _remotes_in(repository: str, within: str) -> list[str]:
+    """Returns the remotes of a repository that are in a folder. Raises `ExternalFailure`."""
+    if not within:
+        return []
+    above = f"{os.path.realpath(within)}{os.sep}"
+    found = []
+    for _, key, url in settings(r"^remote\..*\.url$", cwd=repository):
+        path = os.path.realpath(os.path.join(repository, url.removeprefix("file://")))
+        if path.startswith(above):
+            found.append(key.removeprefix("remote.").removesuffix(".url"))
+    return found
 
 
 def has_staged(repository: str) -> bool:

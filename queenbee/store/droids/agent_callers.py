@@ -14,6 +14,7 @@ from contextlib import suppress
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
+from queenbee.core.names import is_of_agent
 from queenbee.core.text import mentioned, suggested
 from queenbee.errors import QueenError, UnknownCaller
 from queenbee.store import safe_open
@@ -94,6 +95,13 @@ def calling_agent(layout: Layout) -> Agent | None:
     agents = [Agent(entry, is_here=True) for entry, is_here in found if is_here]
     here = next((each for each in agents if each.is_at(layout.tree)), None)
     return here or Agent(found[0][0], is_here=False, is_known=False)
+
+
+def is_by_agent(layout: Layout) -> bool:
+    """Returns whether an agent runs this process, as its environment says or an agent of a team is
+    known.
+    """
+    return is_of_agent(os.environ) or calling_agent(layout) is not None
 
 
 def note_team(layout: Layout) -> str:

@@ -19,6 +19,7 @@ from queenbee.store.git_trees import config_files, config_value, folds_case, nam
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from queenbee.store.git_trees import GitTree
     from queenbee.store.layout import Layout
 
     Rules = tuple[str, Sequence[str]]
@@ -46,7 +47,7 @@ def ignored(layout: Layout, paths: Iterable[str], env: Mapping[str, str]) -> set
     return found
 
 
-def is_ignored_by_git(layout: Layout, path: str, env: Mapping[str, str]) -> bool:
+def is_ignored_by_git(layout: Layout | GitTree, path: str, env: Mapping[str, str]) -> bool:
     """Returns whether git ignores a path, from the root, and does not track it."""
     return (
         layout.git_dir is not None
@@ -55,7 +56,7 @@ def is_ignored_by_git(layout: Layout, path: str, env: Mapping[str, str]) -> bool
     )
 
 
-def _files(layout: Layout, path: str, env: Mapping[str, str]) -> Iterator[Rules]:
+def _files(layout: Layout | GitTree, path: str, env: Mapping[str, str]) -> Iterator[Rules]:
     """Yields the rules that git would ask about a path, the strongest first."""
     folders = path.split("/")[:-1]
     for count in range(len(folders), -1, -1):

@@ -249,6 +249,15 @@ def _linked(common_dir: str) -> Iterator[Worktree]:
             yield Worktree(tree, git_dir, common_dir)
 
 
+def led_away(common_dir: str) -> Iterator[str]:
+    """Yields the linked worktrees that nobody looks into: their git directory leads to another
+    repository.
+    """
+    for tree, git_dir in noted_trees(common_dir):
+        if leads_to(tree, git_dir) and not is_at_home(git_dir, common_dir):
+            yield tree
+
+
 def noted_trees(common_dir: str) -> Iterator[tuple[str, str]]:
     """Yields the folders that git takes for linked worktrees, each with its git directory: one may
     be gone, or be something else by now.

@@ -14,7 +14,6 @@ from queenbee.store.creating import make_state_dir
 from queenbee.store.lock import KernelLock
 from queenbee.store.machine import CHOOSE
 from queenbee.store.settings import FILE_NAME, SETTINGS, Setting, by_name, not_toml, toml_of
-from queenbee.store.trust import BY, MERGE, TARGET, Trust, of_setting, target_proposal
 from queenbee.store.whole_files import read_own, write_document
 
 if TYPE_CHECKING:
@@ -124,7 +123,7 @@ def changed_under_lock(
         return replace(layout, change, path)
 
 
-def set_value(
+def put_value(
     layout: Layout,
     name: str,
     value: object,
@@ -136,30 +135,9 @@ def set_value(
     """Sets a setting, or removes it with None; returns whether that changed the file. With `add`,
     a list keeps what it has. `path` is the file of a branch, in place of the hive's.
 
-    A command that is set so was typed here, so that it may run here. Raises `InvalidInput` for a
-    value that is not allowed, and for a setting that another command writes; and as
-    `changed_under_lock` does.
+    A command does not count as seen by that. Raises `InvalidInput` for a value that is not allowed,
+    and for a setting that another command writes; and as `changed_under_lock` does.
     """
-    changed = put_value(layout, name, value, holder=holder, add=add, path=path)
-    if name in (TARGET, BY, MERGE):
-        said = {name.partition(".")[2]: str(value or "")}
-        target = said.pop("target", layout.settings.land_target)
-        Trust(layout).note_target(target_proposal(layout, target, **said))
-    if not add:  # What was in the list may be another's.
-        Trust(layout).note(of_setting(name, value))
-    return changed
-
-
-def put_value(
-    layout: Layout,
-    name: str,
-    value: object,
-    *,
-    holder: str,
-    add: bool = False,
-    path: str | None = None,
-) -> bool:
-    """Does the same with a value that nobody has typed here: a command does not count as seen."""
     setting = setting_named(name)
     if name in _OTHER_WAY:
         raise InvalidInput(f"{name} is not set by itself", hint=_OTHER_WAY[name])

@@ -36,7 +36,7 @@ from queenbee.documents.json_documents import parse_json
 from queenbee.documents.plans.plan import parse_plan
 from queenbee.documents.plans.source_text import read_markdown
 from queenbee.errors import InvalidInput, NotFound, Unreadable
-from queenbee.store.trust import Trust
+from queenbee.services.seeing import note_typed
 from queenbee.workflows.complete_hive import Hive
 from queenbee.workflows.gating.gate_check import state_of_run
 from queenbee.workflows.locks import documents_lock
@@ -178,7 +178,8 @@ def add_hive_rule(hive: Hive, workflow_id: str, phase_id: str, rule: Document) -
         hive, workflow_id, phase_id, lambda gate: add_rule(gate, _identified(rule, gate))
     )
     added = rule_check(rules_of(view.document)[-1])
-    Trust(hive.layout).note(proposals(GATE, f"{workflow_id}/{phase_id}", [added]))
+    asked = proposals(hive.layout, GATE, f"{workflow_id}/{phase_id}", [added])
+    note_typed(hive.layout, asked)
     return view
 
 

@@ -87,5 +87,5 @@ def test_what_a_shell_says_becomes_a_value_of_the_settings_type() -> None:
 def test_what_another_command_writes_is_not_set_alone(name: str) -> None:
     setting = setting_named(name)
     with pytest.raises(QueenError, match="is not set by itself") as refused:
-        changing_text.set_value(None, name, setting.default, holder="x")  # type: ignore[arg-type]
+        changing_text.put_value(None, name, setting.default, holder="x")  # type: ignore[arg-type]
     assert refused.value.hint

@@ -14,13 +14,13 @@ from queenbee.cli.app import Invocation, QueenGroup, command, group, tell
 from queenbee.cli.person import show_commands
 from queenbee.cli.rendering import table
 from queenbee.cli.terminal import say
-from queenbee.core.names import is_of_agent
 from queenbee.core.text import escaped, printable, shell_word
 from queenbee.core.timestamps import format_ms
 from queenbee.errors import ExternalFailure, InvalidInput, QueenError, Untrusted
 from queenbee.git.landed import uncommitted
 from queenbee.git.run import without_programs
 from queenbee.git.upstream import pushing
+from queenbee.services.seeing import note_typed, set_value
 from queenbee.services.undo.of_settings import note_setting
 from queenbee.store import layout as layouts
 from queenbee.store.creating import in_toml
@@ -147,15 +147,15 @@ def _change(call: Invocation, name: str, value: object, *, add: bool = False) ->
     path = own or _path(layout)
     holder = call.actor or "queen config"
     before = changing_text.values_in(path).get(name)
-    changed = changing_text.set_value(layout, name, value, holder=holder, add=add, path=own)
+    changed = set_value(layout, name, value, holder=holder, add=add, path=own)
     if changed:
         actor = find_actor(layout, os.environ, call.actor)
         note_setting(layout, actor[0] if actor else None, name, path, before)
     if name == "land.push":  # The text of the setting does not say where to.
         asked = pushing(layout, pushes=bool(value))
-        Trust(layout).note([each for each in asked if each.origin == name])
-    if name == "land.by" and value == "pr" and layout.settings.sync_ledgers != "branch":
-        tell("next, so that records do not conflict at the host: queen sync setup")
+        note_typed(layout, [each for each in asked if each.origin == name])
+    if name in ("land.by", "land.target"):
+        _tell_apart(_layout(call))
     by = ""
     if not changed and value is not None:
         from queenbee.git.settings_origin import line_of, who  # noqa: PLC0415 - start-up
@@ -170,6 +170,14 @@ def _change(call: Invocation, name: str, value: object, *, add: bool = False) ->
         counts = counting(layout, said).get(name, setting.default) == row["value"]
     ways = {"counts": counts, "to_commit": to_commit, "to_land": to_land}
     return {**row, "changed": changed, "by": by, **ways}
+
+
+def _tell_apart(layout: Layout) -> None:
+    """Says if the records are not where work lands now."""
+    from queenbee.git.remote.relocating import why_apart  # noqa: PLC0415 - start-up
+
+    if why := why_apart(layout):
+        tell(f"next, because {why}: queen sync setup")
 
 
 def _to_commit(layout: Layout) -> str:
@@ -249,7 +257,7 @@ def trust(hive: Hive, yes: bool, lists: bool, forget: bool) -> dict[str, object]
     here counts as seen. No questions on this machine: git config --global queenbee.trust all.
     """
     from queenbee.git.landing.judged.judging import unseen  # noqa: PLC0415 - start-up
-    from queenbee.store.droids.agent_callers import calling_agent  # noqa: PLC0415 - start-up
+    from queenbee.store.droids.agent_callers import is_by_agent  # noqa: PLC0415 - start-up
 
     tree, known = hive.layout.tree, Trust(hive.layout)
     waiting = [*unseen(hive), *unseen_settings(hive.layout, tree, os.environ)]
@@ -258,7 +266,7 @@ def trust(hive: Hive, yes: bool, lists: bool, forget: bool) -> dict[str, object]
     found["waiting"] = len(waiting)
     if lists:
         return {**found, "seen": known.seen()}
-    if is_of_agent(os.environ) or calling_agent(hive.layout) is not None:
+    if is_by_agent(hive.layout):
         raise InvalidInput("a person lets commands run, not an agent", hint="queen next")
     if forget:
         known.forget()

@@ -17,6 +17,7 @@ from queenbee.core.text import named, suggested
 from queenbee.git.landing.judged.client_files import EVERY
 from queenbee.git.landing.judged.command_reads import read_by, with_links
 from queenbee.git.landing.refusals import SHOWN, NotLanded
+from queenbee.services.seeing import note_typed
 from queenbee.store.trust import Proposal
 from queenbee.store.whole_files import keep, recall
 
@@ -100,7 +101,7 @@ def refuse_unaccepted(
     change = Proposal(ACCEPTED, json.dumps(files, sort_keys=True), origin="queen land")
     key = change.key[:_KEY_CHARS]
     if accepts == key:
-        trust.note([change])
+        note_typed(trust.layout, [change])
         return
     if any(each["key"] == change.key for each in trust.seen()):
         return

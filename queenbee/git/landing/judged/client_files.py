@@ -32,9 +32,15 @@ CLIENT_FILES: Mapping[str, Sequence[str]] = {
 }  # fmt: skip
 """By client: hooks, servers, plugins, helpers and variables; folders end with a slash."""
 _NOT_READ = re.compile(
-    r"(?:[^./][^/]*/)*\.claude/(?:state|worktrees)/(?!(?:.*/)?\.[^/]+/)", re.IGNORECASE
+    r"(?:[^./][^/]*/)*\.claude/(?:state|worktrees)/(?!(?:.*/)?\.[^/]+/)",
+    re.IGNORECASE | re.DOTALL,
 )
 """Gates, and Claude Code's own worktrees: no settings. A client's folder within is one."""
+_VARIABLES = ").env"
+_PACKAGES = ("node_modules/**", "package.json", "package-lock.json", "bun.lock", "bun.lockb")
+"""Of what git ignores: each worktree may have variables of its own, and OpenCode fetches packages
+when it begins.
+"""
 _NESTED = ".claude/"
 """Claude Code finds skills in such folders below the top, too."""
 MOST_FILES = 5000
@@ -43,8 +49,8 @@ EVERY = tuple(dict.fromkeys(each for row in CLIENT_FILES.values() for each in ro
 
 
 def client_files(tree: str, client: str) -> list[str]:
-    """Returns the files of a client in a working tree, from its top, or in `.claude/` anywhere; but
-    nothing that git ignores. Of a program, those of every client.
+    """Returns the files of a client in a working tree, from its top, or in `.claude/` anywhere; of
+    what git ignores no `.env`, and no packages. Of a program, those of every client.
 
     What a link to a folder leads to is named as what is in that folder. Only a link that leads out
     of the tree, to what git ignores or to too many files is named itself.
@@ -54,7 +60,10 @@ def client_files(tree: str, client: str) -> list[str]:
     patterns = [f":(top,literal,icase){each.removesuffix('/')}" for each in wanted]
     if _NESTED in wanted:
         patterns += [f":(top,glob,icase)**/{_NESTED}**", f":(top,glob,icase)**/{_NESTED[:-1]}"]
-    found = _followed(tree, [each for each in _listed(tree, patterns) if not _NOT_READ.match(each)])
+    asked = [each for each in patterns if not each.endswith(_VARIABLES)]
+    asked += [f":(exclude,top,glob)**/{each}" for each in _PACKAGES]
+    listed = _listed(tree, patterns) + _listed(tree, asked, ignored=True)
+    found = _followed(tree, [each for each in listed if not _NOT_READ.match(each)])
     starts = tuple(each.lower() for each in wanted)
     above = {posixpath.dirname(each.removesuffix("/")) for each in wanted}
     links = [each for each in above if each and os.path.islink(os.path.join(tree, each))]
@@ -81,7 +90,9 @@ def _followed(tree: str, names: Sequence[str]) -> list[str]:
             inside[folder] = _inside(tree, os.path.relpath(folder, top))
         more = inside[folder]
         count += len(more)
-        if not more or count > MOST_FILES:
+        if count > MOST_FILES:
+            return [*names]
+        if not more:
             found.append(name)
         else:
             todo += [(f"{name}/{each}", before | {folder}) for each in more]
@@ -98,8 +109,9 @@ def _inside(tree: str, folder: str) -> list[str]:
     return [each.removeprefix(f"{folder}/") for each in listed if each.startswith(f"{folder}/")]
 
 
-def _listed(tree: str, patterns: Sequence[str]) -> list[str]:
-    asked = ("ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *patterns)
+def _listed(tree: str, patterns: Sequence[str], *, ignored: bool = False) -> list[str]:
+    which = "--ignored" if ignored else "--cached"
+    asked = ("ls-files", "-z", "--others", which, "--exclude-standard", "--", *patterns)
     try:
         return sorted({*names_in(git(*asked, cwd=tree, repository={}))})
     except ExternalFailure:
