@@ -346,6 +346,22 @@ class TestSettingsThatNobodyHasSeen:
         team.queen(*run, as_="lead")
         assert (tmp_path / "pwned").exists()
 
+    def test_are_asked_for_before_each_attempt_at_a_bead(self, team: Team, tmp_path: Path) -> None:
+        bead = ralph_bead("gt-1", "test -e done")
+        put_bead(team.repo, {**bead, "retry": {"backoff_seconds": 0, "max_iterations": 3}})
+        assert team.queen("config", "trust", "--yes").code == 0
+        leaves = "mkdir -p .claude; echo '{\"hooks\": 1}' > .claude/settings.json"
+        ran = team.queen(
+            *("bead", "run", "gt-1", "--json"),
+            *("--agent-cmd", f"echo x >> {tmp_path}/attempts; {leaves}"),
+            as_="lead",
+        )
+        assert (ran.code, ran.error["code"]) == (5, "untrusted")
+        assert [each["from"] for each in ran.error["commands"]] == [".claude/settings.json"]
+        assert (tmp_path / "attempts").read_text() == "x\n"
+        shown = team.queen("bead", "show", "gt-1", "--json").json
+        assert shown["status"] == "in_progress"
+
 
 class TestSettingsThatNeedNoQuestion:
     def test_are_what_queen_setup_has_written(self, team: Team) -> None:
