@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 
 from queenbee.agents.launch import HOOK
 from queenbee.agents.setup import AGENTS, place_of
-from queenbee.documents.json_text import loads
 from queenbee.errors import QueenError
 from queenbee.git.landing.judged.client_files import MOST_FILES, client_files
 from queenbee.git.run import git, line, names_in
@@ -26,7 +25,7 @@ from queenbee.store.git_trees import git_tree
 from queenbee.store.trust import CLIENT, Proposal, Trust
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from queenbee.agents.agent import Agent, Surroundings
     from queenbee.agents.files.file_edits import Part
@@ -44,14 +43,18 @@ _RUNS = ("!`", "```!", "!{")
 """A command in the text of a skill or a command: its output stands there when the model reads."""
 _HEAD = re.compile(r"[\s\ufeff]*---")
 _OF_SKILL = re.compile(
-    r"(?:[^./][^/]*/)*\.[^/]+/skills/[^/]+/(?!(?:.*/)?(?:SKILL\.md$|[^/]*\.json$|\.[^/]+/))",
-    re.IGNORECASE,
+    r"(?:[^./][^/]*/)*\.[^/]+/skills/[^/]+/(?!(?:.*/)?(?:SKILL\.md\Z|[^/]*\.json\Z|\.[^/]+/))",
+    re.IGNORECASE | re.DOTALL,
 )
 """What a skill brings along: the model runs it, as any code of the repository, or does not. But
 not a skill within it, nor a client's folder.
 """
 _MOST_BEHIND_BYTES = 2**28
-_EMPTY = {"$schema", "version"}
+_BLANK = re.compile(r"\s*", re.ASCII)
+_NOTHING = re.compile(
+    r'\s*(\{\s*("(\$schema|version)"\s*:\s*("[\w./:#-]*"|\d+)\s*,?\s*)*\})?\s*', re.ASCII
+)
+"""JSON without a comment: where that ends, and what is code, each client decides for itself."""
 
 
 def unseen_settings(
@@ -107,32 +110,51 @@ def _proposal(tree: str, name: str, env: Mapping[str, str]) -> Proposal | None:
         if not is_link:
             return None
     except (QueenError, OSError):  # A folder: a submodule, or what a link leads to.
-        commit = line("rev-parse", "HEAD", cwd=path, repository={}) if _is_repository(path) else ""
-        if not commit and not is_link:
+        if not is_link and _is_empty(path):
             return None
+        commit = line("rev-parse", "HEAD", cwd=path, repository={}) if _is_repository(path) else ""
         more += [f"a repository of its own, at {commit}"] if commit else []
         more += [_behind(path)] if os.path.isdir(path) else []
-    shown = text.encode(errors="surrogateescape").decode(errors="backslashreplace")
+    own = text.encode(errors="surrogateescape")
+    shown = own.decode(errors="backslashreplace")
+    more += [f"SHA-256 {sha256(own).hexdigest()}"] if shown != text else []
     return Proposal(CLIENT, shown, (*more,), name, path)
 
 
 def _behind(path: str) -> str:
     """Returns what is in a folder that git does not have, in words that change with it."""
     hashes, size_bytes = list[str](), 0
-    for folder, folders, files in os.walk(path, followlinks=True):
-        folders[:] = {*folders} - {".git"}
-        for name in sorted(files):
-            file = os.path.join(folder, name)
-            data = b""
-            with suppress(QueenError, OSError):
-                data = safe_open.read(os.path.realpath(file), _MOST_BEHIND_BYTES)
-            size_bytes += len(data)
-            hashes.append(f"{os.path.relpath(file, path)}\0{sha256(data).hexdigest()}")
+    for name, data in _contents(path):
+        size_bytes += len(data)
+        hashes.append(f"{name}\0{sha256(data).hexdigest()}")
         if len(hashes) > MOST_FILES or size_bytes > _MOST_BEHIND_BYTES:
             # No yes to this one counts for the next look.
             return f"a folder with too much to look at ({os.urandom(8).hex()})"
     digest = sha256("\0".join(sorted(hashes)).encode(errors="surrogateescape")).hexdigest()
-    return f"{len(hashes)} files that git does not have here, SHA-256 {digest}"
+    return f"{len(hashes)} files and folders that git does not have here, SHA-256 {digest}"
+
+
+def _contents(path: str) -> Iterator[tuple[str, bytes]]:
+    """Yields the names of what is in a folder, each with its content; of a folder, that is where it
+    really is, and what is in there comes once.
+    """
+    top, seen = os.path.realpath(path), set[str]()
+    for folder, folders, files in os.walk(path, followlinks=True):
+        real = os.path.realpath(folder)
+        yield f"{os.path.relpath(folder, path)}/", os.fsencode(os.path.relpath(real, top))
+        folders[:] = () if real in seen else sorted({*folders} - {".git"})
+        for name in () if real in seen else {*files} - {".git"}:
+            file, data = os.path.join(folder, name), b""
+            with suppress(QueenError, OSError):
+                data = safe_open.read(os.path.realpath(file), _MOST_BEHIND_BYTES)
+            yield os.path.relpath(file, path), data
+        seen.add(real)
+
+
+def _is_empty(path: str) -> bool:
+    with suppress(OSError):
+        return not os.listdir(path)
+    return False
 
 
 def _is_repository(path: str) -> bool:
@@ -145,10 +167,8 @@ def _runs_nothing(name: str, text: str) -> bool:
         return True
     if name.lower().endswith((".md", ".mdc")):
         return _is_read_only(text)
-    said: object = None
-    with suppress(ValueError, RecursionError):
-        said = loads(text, comments=True) if text.strip() else {}
-    return isinstance(said, dict) and said.keys() <= _EMPTY
+    is_data = name.lower().endswith((".json", ".jsonc"))
+    return bool((_NOTHING if is_data else _BLANK).fullmatch(text))
 
 
 def _is_read_only(text: str) -> bool:

@@ -265,7 +265,7 @@ def _part(
 def _checks(report: Report) -> Markup:
     parts = [_table("Phase gates", report.gates, _GATES)] if report.gates else []
     parts += [_subject(each) for each in report.checks]
-    return joined(*parts) if parts else _none("No checks have run, and there are no gates.")
+    return joined(*parts) if parts else _none("No beads or gates have been checked.")
 
 
 def _subject(checked: Checked) -> Markup:

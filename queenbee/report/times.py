@@ -84,17 +84,18 @@ def conflicts(
     issues, files = list(assignments), list(leases)
     grants: list[Assignment | Reservation] = [*issues, *files]
     holders = {each.id: each.droid for each in grants}
+    ended = [each for each in issues if each.status == "reassigned"]
+    why = {(each.issue_id, each.droid): _text(each, "reason") for each in ended}
     of_all = [
         *((each, each.issue_id) for each in issues),
         *((each, each.pattern) for each in files),
     ]
     met = [found for each, what in of_all if (found := _lost(each, what, holders)) is not None]
     met += [
-        Conflict(
-            "reassigned", each.created_ms, each.issue_id, each.previous_droid, each.droid, None
-        )
+        Conflict("reassigned", each.created_ms, each.issue_id, lost, each.droid, reason)
         for each in issues
-        if each.previous_droid and each.previous_droid != each.droid
+        if (lost := each.previous_droid) and lost != each.droid
+        for reason in (why.get((each.issue_id, lost)),)
     ]
     for each in files:
         by = each.get("released_by")

@@ -16,8 +16,9 @@ STATES = {
     "on_hold": "on hold",
 }
 NOT_RECORDED = (
-    "Refused requests, and how long a request waited in the queue, are not recorded; so files that "
-    "another droid got within 15 minutes count as handed over."
+    "Not recorded: conflicts of merges, checks of landings, refused requests, and how long a "
+    "request waited in the queue; so files that another droid got within 15 minutes count as "
+    "handed over."
 )
 
 

@@ -101,6 +101,23 @@ def test_no_record_is_committed_beside_what_the_remote_has(
     assert git(repo, "rev-parse", "main") == git(hub, "rev-parse", "main")
 
 
+def test_that_no_records_go_there_is_told_until_they_have_a_branch(
+    quick: QuickQueen, repo: Path, hub: Path
+) -> None:
+    def noted() -> list[str | None]:
+        found = quick("doctor", "--json").json
+        return [each["hint"] for each in found if each["code"] == "records_stay"]
+
+    assert quick("init").code == 0
+    assert noted() == []
+    said = quick("config", "set", "land.target", "origin/main").err
+    assert "records do not travel with what lands on origin/main: queen sync setup" in said
+    assert noted() == ["queen sync setup"]
+    assert quick("msg", "send", "ui", "hello", as_="api").code == 0
+    assert quick("sync", "setup").code == 0
+    assert noted() == []
+
+
 def test_a_remote_that_refuses_is_quoted(quick: QuickQueen, hub: Path, tree: Path) -> None:
     hook = hub / "hooks" / "update"
     hook.write_text("#!/bin/sh\necho main is protected >&2\nexit 1\n")

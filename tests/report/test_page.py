@@ -84,7 +84,7 @@ def test_an_empty_report_says_so_in_each_section():
         "Nobody had an issue or a lease.",
         "No waiting times are known.",
         "None were met, and none are foreseen; no files were handed over.",
-        "No checks have run",
+        "No beads or gates have been checked",
         "No messages.",
     ):
         assert words in said

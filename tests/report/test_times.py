@@ -91,6 +91,14 @@ class TestConflicts:
         assert (met.kind, met.other, met.reason) == ("taken over", "human", "urgent")
         assert met.at_ms == START_MS + 5 * MINUTE_MS
 
+    def test_an_issue_that_another_got_says_why(self, quick, repo):
+        quick("claim", "qb-1", "--new", as_="ui")
+        quick("issue", "assign", "qb-1", "api", "--force", "--new", "--reason", "gone", as_="human")
+        quick("complete", "qb-1", "--reason", "all is in", as_="api")
+        (met,) = quick("report", "--json").json["met"]
+        assert (met["kind"], met["droid"], met["other"]) == ("reassigned", "ui", "api")
+        assert "gone" in met["reason"]
+
     def test_what_the_holder_ended_itself_is_no_conflict(self):
         assert conflicts([assignment("ui", "qb-1", 0, 5)], [lease("ui", "a", 0, 5)], 0) == []
 

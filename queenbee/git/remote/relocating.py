@@ -23,7 +23,7 @@ from queenbee.errors import (
 from queenbee.git.remote.syncing import Synced, sync
 from queenbee.git.run import git, line, names_in, without_programs
 from queenbee.git.unfinished import open_operations
-from queenbee.git.upstream import pushing
+from queenbee.git.upstream import Upstream, pushing
 from queenbee.services.diagnosis import Diagnosis
 from queenbee.store import safe_open
 from queenbee.store.settings import FILE_NAME
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from queenbee.services.hive import Services
+    from queenbee.store.layout import Layout
 
 _RULES = b"""\
 # queen sync setup: the branch of the remote has these, not the branches of the code
@@ -88,6 +89,19 @@ def set_up(hive: Services) -> Moved:
     return moved
 
 
+def why_apart(layout: Layout) -> str:
+    """Returns why the records want a branch of their own; empty if they have one, or need none."""
+    said = layout.settings
+    if said.sync_ledgers == "branch":
+        return ""
+    if said.land_by == "pr":
+        return "records would conflict at the host"
+    upstream = Upstream.of_target(layout)
+    if upstream is None or os.path.isdir(layout.remote_dir):
+        return ""
+    return f"records do not travel with what lands on {named([upstream.name])}"
+
+
 def settle(hive: Services, tell: Callable[[str], None]) -> None:
     """Moves the ledgers where work lands by pull request and they are still with the code: a host
     has no union merge, so two pull requests that append to one would conflict. Tells the command
@@ -137,6 +151,15 @@ def tracked_still(hive: Services) -> list[Diagnosis]:
         Diagnosis("tracked", os.path.join(hive.layout.root, name), text, hint=_AGAIN)
         for name in found
     ]
+
+
+def on_no_branch(hive: Services) -> list[Diagnosis]:
+    """Returns that clones lack the records, where nothing carries them there."""
+    why = why_apart(hive.layout) if hive.engine.ledgers is not None else ""
+    if not why:
+        return []
+    hint, place = "queen sync setup", hive.layout.beads_dir
+    return [Diagnosis("records_stay", place, why, hint=hint, severity="note")]
 
 
 def refuse_tracked(hive: Services, tree: str, changed: Iterable[str]) -> None:

@@ -154,8 +154,8 @@ def _change(call: Invocation, name: str, value: object, *, add: bool = False) ->
     if name == "land.push":  # The text of the setting does not say where to.
         asked = pushing(layout, pushes=bool(value))
         note_typed(layout, [each for each in asked if each.origin == name])
-    if name == "land.by" and value == "pr" and layout.settings.sync_ledgers != "branch":
-        tell("next, so that records do not conflict at the host: queen sync setup")
+    if name in ("land.by", "land.target"):
+        _tell_apart(_layout(call))
     by = ""
     if not changed and value is not None:
         from queenbee.git.settings_origin import line_of, who  # noqa: PLC0415 - start-up
@@ -170,6 +170,14 @@ def _change(call: Invocation, name: str, value: object, *, add: bool = False) ->
         counts = counting(layout, said).get(name, setting.default) == row["value"]
     ways = {"counts": counts, "to_commit": to_commit, "to_land": to_land}
     return {**row, "changed": changed, "by": by, **ways}
+
+
+def _tell_apart(layout: Layout) -> None:
+    """Says if the records are not where work lands now."""
+    from queenbee.git.remote.relocating import why_apart  # noqa: PLC0415 - start-up
+
+    if why := why_apart(layout):
+        tell(f"next, because {why}: queen sync setup")
 
 
 def _to_commit(layout: Layout) -> str:

@@ -54,9 +54,9 @@ def report(
 ) -> _Text | dict[str, object]:
     """Report what happened, as a page of HTML or as Markdown
 
-    The plan, who had what when, waits, conflicts, checks and threads. The page is one file that
-    needs no network. FILE must be new, empty or an earlier report; anything else is left alone.
-    With --json, prints what the report says.
+    The plan, who had what when, waits, conflicts of grants, checks of beads and gates, threads. The
+    page is one file that needs no network. FILE must be new, empty or an earlier report; anything
+    else is left alone. With --json, prints what the report says.
     """
     from queenbee.report.as_markdown import markdown  # noqa: PLC0415 - start-up
     from queenbee.report.gathering import gather  # noqa: PLC0415 - start-up
