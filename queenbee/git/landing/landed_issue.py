@@ -54,6 +54,7 @@ from queenbee.services.waiting.landing_record import issues_landing
 from queenbee.services.work.taking import to_land
 from queenbee.services.writing.secrets import redacted
 from queenbee.store import giving_up
+from queenbee.store.git_files.worktrees import commit_at
 from queenbee.store.trust import of_setting
 from queenbee.workflows.completing import GOOD, Completion, check, complete
 
@@ -278,7 +279,10 @@ class _IssueWork(Work):
         try:
             messages = Messages.of(layout.settings, layout.tree)
             message = messages.signed_off(message)
+            before = commit_at(layout.tree)
             said = commit_all(layout, message, allow_secrets=allowed, tell=self.tell)
+            if commit_at(layout.tree) == before:
+                self.tell("nothing is left to commit: the text of -m is not used")
         except CommitRefused as error:
             raise self._kept_out(error) from None
         for each in said:

@@ -352,7 +352,7 @@ class Place:
         tree = self.main_tree
         asked = ("status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames")
         changed = {each[3:] for each in names_in(git(*asked, cwd=tree))}
-        files = sorted(changed & set(differing(tree, self.target_ref, head)))
+        files = sorted(changed & set(differing(tree, "HEAD", head)))
         # The records change all the time, and are in the way of none but themselves.
         files = [each for each in files if not each.startswith(f"{_HIVE}/")] or files
         return MainBlocked(
