@@ -110,9 +110,9 @@ def _proposal(tree: str, name: str, env: Mapping[str, str]) -> Proposal | None:
         if not is_link:
             return None
     except (QueenError, OSError):  # A folder: a submodule, or what a link leads to.
-        commit = line("rev-parse", "HEAD", cwd=path, repository={}) if _is_repository(path) else ""
-        if not commit and not is_link:
+        if not is_link and _is_empty(path):
             return None
+        commit = line("rev-parse", "HEAD", cwd=path, repository={}) if _is_repository(path) else ""
         more += [f"a repository of its own, at {commit}"] if commit else []
         more += [_behind(path)] if os.path.isdir(path) else []
     own = text.encode(errors="surrogateescape")
@@ -149,6 +149,12 @@ def _contents(path: str) -> Iterator[tuple[str, bytes]]:
                 data = safe_open.read(os.path.realpath(file), _MOST_BEHIND_BYTES)
             yield os.path.relpath(file, path), data
         seen.add(real)
+
+
+def _is_empty(path: str) -> bool:
+    with suppress(OSError):
+        return not os.listdir(path)
+    return False
 
 
 def _is_repository(path: str) -> bool:

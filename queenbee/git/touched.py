@@ -228,7 +228,8 @@ def by_others(
         return Seen()
     found = Neighbours(hive.layout, budget_s=budget_s)
     others = [each for each in found.others if each.linked or not but_main]
-    met = [(other, path) for other in others for path in wanted if found.has(other, path)]
+    alone = len(wanted) == 1
+    met = [(o, path) for o in others for path in wanted if found.has(o, path, alone=alone)]
     return _seen(hive, found, met)
 
 

@@ -56,7 +56,7 @@ _NOT_AGAIN_NS = 600 * 1_000_000_000
 _MANY = 4
 _MANY_BYTES = 1024 * 1024
 """So many worktrees, or one with so large an index (10,000 files), are worth the two questions that
-spare one each."""
+spare a look at each."""
 _SHARE = 100
 """What took git so long is listed again after so many times as long, at the earliest."""
 _STALE_NS = 300 * 1_000_000_000
@@ -187,9 +187,12 @@ class Neighbours:
         except ExternalFailure:
             return set()
 
-    def has(self, other: Worktree, path: str) -> bool:
-        """Returns whether a worktree has a file in another form than the main branch."""
-        work = self._current(other, lambda known: known.shows(other.path, path))
+    def has(self, other: Worktree, path: str, *, alone: bool = False) -> bool:
+        """Returns whether a worktree has a file in another form than the main branch. If that file
+        `alone` is asked for, git reads no other one of a large tree.
+        """
+        one = path if alone else None
+        work = self._current(other, lambda known: known.shows(other.path, path), one)
         if work is None:
             return False
         if work.cut and not work.has(path):
@@ -255,7 +258,7 @@ class Neighbours:
         known = self.work(other)
         if known is None or known.target == self._target or known.head != other.head:
             return known
-        if len(self.others) < _MANY and sum(known.index[1:2]) < _MANY_BYTES:
+        if len(self.others) < _MANY and not _is_large(other):
             return known
         moved, landed = self._moved(known.target), self._landed()
         if moved is None or landed is None or known.cut:
@@ -319,8 +322,31 @@ class Neighbours:
         age_ns = time.time_ns() - self._cache.slow.get(other.git_dir, 0)
         return self.limit_s <= _LIMIT_S and 0 <= age_ns < _NOT_AGAIN_NS
 
-    def _current(self, other: Worktree, is_fresh: Callable[[Snapshot], bool]) -> Snapshot | None:
-        """Returns the work of a worktree as it is now; if there is no time to ask, as it was."""
+    def _with_file(
+        self, other: Worktree, path: str | None, config: Mapping[str, str]
+    ) -> Snapshot | None:
+        """Returns what is known of a worktree's work, with its commits and one file as they are
+        now, where all other files are many; None if that is not enough.
+        """
+        known = self.work(other)
+        is_merging = os.path.exists(os.path.join(other.git_dir, "MERGE_HEAD"))
+        if path is None or known is None or known.cut or is_merging or not _is_large(other):
+            return None
+        if (known := self._with_commits(other, lambda _: True)) is not None:
+            one = ("--", f":(top,literal){path}")
+            said = git(*STATUS, *one, cwd=other.path, config=config, repository={},
+                       limit_s=self.limit_s)  # fmt: skip
+            for kept in (known.changed, known.lines):
+                kept.pop(path, None)
+            known.changed |= Status(said).changed
+        return known
+
+    def _current(
+        self, other: Worktree, is_fresh: Callable[[Snapshot], bool], path: str | None = None
+    ) -> Snapshot | None:
+        """Returns the work of a worktree as it is now, or of one file there; if there is no time to
+        ask, as it was.
+        """
         known = self._moved_on(other)
         if other.git_dir in self._just_looked or (
             known is not None
@@ -337,6 +363,8 @@ class Neighbours:
             return known
         try:
             config = self._programs.none_in(other, {}, self.limit_s)
+            if (work := self._with_file(other, path, config)) is not None:
+                return work
             work = look(other, self._target, config, known, limit_s=self.limit_s)
         except (OSError, QueenError) as error:  # Another user's, or removed at this moment.
             self.unlooked[other.git_dir] = other
@@ -485,6 +513,10 @@ def _differing(tree: str, old: str, new: str, limit_s: float | None) -> set[str]
     """Returns the files that differ between two commits. Raises `ExternalFailure`."""
     diff = ("diff-tree", "-r", "-z", "--name-only", "--no-renames", no_dash(old), no_dash(new))
     return set(names_in(git(*diff, cwd=tree, repository={}, limit_s=limit_s)))
+
+
+def _is_large(other: Worktree) -> bool:
+    return sum(_index(other)[1:2]) >= _MANY_BYTES
 
 
 def _index(other: Worktree) -> list[int]:

@@ -31,7 +31,7 @@ from queenbee.workflows.running import (
 def run(
     hive: Hive,
     name: str,
-    agent_command: str,
+    agent_command: Callable[[], str],
     *,
     env: Mapping[str, str],
     on_progress: Watcher | None = None,
@@ -54,7 +54,9 @@ def checks_of_loop(hive: Hive, name: str) -> list[str]:
     return describe_checks(require_ralph_bead(hive, name), hive.layout.settings.bead_shell)
 
 
-def _run(hive: Hive, bead: BeadFile, agent_command: str, runner: CheckRunner) -> RunOutcome:
+def _run(
+    hive: Hive, bead: BeadFile, agent_command: Callable[[], str], runner: CheckRunner
+) -> RunOutcome:
     folders, waits = bead_folders(hive), waits_for(hive)
     if not bead.in_row and os.path.dirname(bead.path) not in folders.all():
         return run_bead(bead, agent_command, runner, folders, waits_for=waits)

@@ -58,6 +58,8 @@ GUARDED = "[land]\ncheck = 'sh run-tests'\nguard_check = true\n"
         ("", ".config/lefthook.json"),
         ("", ".lefthook.yml"),
         ("", ".claude/settings.local.json"),
+        ("", "pkg/.Claude/settings.json"),
+        ("", ".Codex/config.toml"),
         ("", ".github/workflows/ci.yml"),
         ("", ".gitlab-ci.yml"),
         ("", ".claude/agents/qa.md"),

@@ -674,16 +674,41 @@ def test_a_list_of_the_last_half_minute_is_good_after_a_commit(
 
 
 @pytest.mark.slow
-def test_who_has_not_moved_is_not_read_again_after_a_landing_in_a_large_tree(
-    repo: Path, worktree: Worktree, trace: Path
-) -> None:
-    folder = repo / "f"
-    folder.mkdir()
-    for number in range(4_500):
-        (folder / f"{number:0>200}").touch()
-    git(repo, "add", "-A")
-    git(repo, "commit", "-qm", "many files")
-    mine, other = worktree("mine", "ui"), worktree("other", "api")
-    seen(mine, "ten.txt")
-    commit_file(repo, "main.txt", "x\n")
-    assert str(other) not in statuses(mine, trace, lambda: seen(mine, "ten.txt"))
+class TestALargeTree:
+    @pytest.fixture
+    def large(self, repo: Path) -> None:
+        (repo / "f").mkdir()
+        for number in range(4_500):
+            (repo / "f" / f"{number:0>200}").touch()
+        git(repo, "add", "-A")
+        git(repo, "commit", "-qm", "many files")
+
+    @pytest.mark.usefixtures("large")
+    def test_is_not_read_again_after_a_landing(
+        self, repo: Path, worktree: Worktree, trace: Path
+    ) -> None:
+        mine, other = worktree("mine", "ui"), worktree("other", "api")
+        seen(mine, "ten.txt", "more.txt")
+        commit_file(repo, "main.txt", "x\n")
+        ask = statuses(mine, trace, lambda: seen(mine, "ten.txt", "more.txt"))
+        assert str(other) not in ask
+
+    @pytest.mark.usefixtures("large")
+    def test_is_asked_for_the_one_file_after_a_commit(
+        self, repo: Path, mine: Path, worktree: Worktree, trace: Path
+    ) -> None:
+        other = worktree("other", "api")
+        assert not seen(mine, "ten.txt", "new.txt").touches
+        commit_file(other, "more.txt", "x\n")
+        edit(other, 4)
+        (other / "new.txt").write_text("x\n")
+        assert (one(mine).how, one(mine, "new.txt").how) == ("changed", "added")
+        read = [each for each in trace.read_text().splitlines() if "| start " in each]
+        asked = [each for each in read if " status " in each and f"-C {other} " in each]
+        assert [each.split(" -- ")[1:] for each in asked[1:]] == [
+            ["':(top,literal)ten.txt'"],
+            ["':(top,literal)new.txt'"],
+        ]
+        git(other, "checkout", "-q", "ten.txt")
+        assert not seen(mine, "ten.txt").touches
+        assert one(mine, "more.txt").committed

@@ -164,7 +164,7 @@ class TestConstraintFields:
     def test_the_loop_ends_after_its_iterations(self, hive: Hive, repo: Path) -> None:
         bead = ralph_bead("gt-1", "false", constraints={"max_iterations": 2})
         put_bead(repo, bead)
-        outcome = loop.run(hive, "gt-1", "true", env=os.environ)
+        outcome = loop.run(hive, "gt-1", lambda: "true", env=os.environ)
         assert (outcome.why, outcome.attempts) == ("max_iterations", 2)
         assert outcome.bead.document["ralph_meta"]["retry_backoff_seconds"] == 0
 

@@ -325,6 +325,28 @@ class TestSettingsThatNobodyHasSeen:
         ran = team.start(*START, "--json")
         assert (ran.code, [each["from"] for each in ran.error["commands"]]) == (5, [path])
 
+    @pytest.mark.parametrize("at", [".claude", "pkg", "a/pkg"])
+    @pytest.mark.parametrize("kind", ["submodule", "no commit", "elsewhere"])
+    def test_are_those_of_repositories_within_too(
+        self, team: Team, tmp_path: Path, at: str, kind: str
+    ) -> None:
+        inner = team.repo / at
+        file = inner / ("settings.json" if at == ".claude" else ".claude/settings.json")
+        git(tmp_path, "init", "-q", str(inner))
+        file.parent.mkdir(exist_ok=True)
+        if kind == "submodule":
+            git(inner, "commit", "-q", "--allow-empty", "-m", "x")
+            git(team.repo, "-c", "advice.addEmbeddedRepo=false", "add", at)
+        elif kind == "elsewhere":
+            (tmp_path / "empty").mkdir()
+            git(inner, "config", "core.worktree", str(tmp_path / "empty"))
+        for says in ("{", "{{"):
+            file.write_text(says)
+            (asked,) = asked_for(team)
+            assert f"{asked.rstrip('/')}/settings.json" == str(file.relative_to(team.repo))
+            assert team.queen("config", "trust", "--yes").code == 0
+            assert asked_for(team) == []
+
     def test_open_no_window(self, team: Team, tmp_path: Path) -> None:
         settings(team, ".claude/settings.json", hook(team))
         ran = team.start("--interactive", *START, "--json")
@@ -345,6 +367,22 @@ class TestSettingsThatNobodyHasSeen:
         assert team.queen("config", "trust", "--yes").code == 0
         team.queen(*run, as_="lead")
         assert (tmp_path / "pwned").exists()
+
+    def test_are_asked_for_before_each_attempt_at_a_bead(self, team: Team, tmp_path: Path) -> None:
+        bead = ralph_bead("gt-1", "test -e done")
+        put_bead(team.repo, {**bead, "retry": {"backoff_seconds": 0, "max_iterations": 3}})
+        assert team.queen("config", "trust", "--yes").code == 0
+        leaves = "mkdir -p .claude; echo '{\"hooks\": 1}' > .claude/settings.json"
+        ran = team.queen(
+            *("bead", "run", "gt-1", "--json"),
+            *("--agent-cmd", f"echo x >> {tmp_path}/attempts; {leaves}"),
+            as_="lead",
+        )
+        assert (ran.code, ran.error["code"]) == (5, "untrusted")
+        assert [each["from"] for each in ran.error["commands"]] == [".claude/settings.json"]
+        assert (tmp_path / "attempts").read_text() == "x\n"
+        shown = team.queen("bead", "show", "gt-1", "--json").json
+        assert shown["status"] == "in_progress"
 
 
 class TestSettingsThatNeedNoQuestion:
@@ -376,6 +414,12 @@ class TestSettingsThatNeedNoQuestion:
         assert ran.code == 0, ran
         assert "evil.sh" in (tmp_path / "vic-amber/.claude/settings.local.json").read_text()
         assert sorted(team.done()) == ["x-1", "x-2"]
+
+    def test_are_those_of_worktrees_within_the_main_one(self, team: Team) -> None:
+        git(team.repo, "worktree", "add", "-q", "within")
+        (team.repo / "within" / ".claude").mkdir()
+        (team.repo / "within" / ".claude" / "settings.json").write_text("{")
+        assert asked_for(team) == []
 
     @pytest.mark.thorough
     def test_are_texts_for_the_model_and_settings_of_other_clients(self, team: Team) -> None:

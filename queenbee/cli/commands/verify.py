@@ -131,8 +131,13 @@ def run(hive: Hive, bead: str, agent_cmd: str, dry_run: bool) -> Answer:
         checks = loop.checks_of_loop(hive, bead)
         value = {"bead": bead, "dry_run": True, "agent_command": agent_cmd, "checks": checks}
         return Answer(value, yes=True)
-    Consent.of(hive).require(unseen_settings(hive.layout, hive.layout.tree, os.environ))
-    outcome = loop.run(hive, bead, agent_cmd, env=os.environ, on_progress=watcher(), tell=tell)
+
+    def agent() -> str:
+        Consent.of(hive).require(unseen_settings(hive.layout, hive.layout.tree, os.environ))
+        return agent_cmd
+
+    agent()  # Before it is claimed.
+    outcome = loop.run(hive, bead, agent, env=os.environ, on_progress=watcher(), tell=tell)
     value = {
         "bead": outcome.bead.bead_id,
         "file": outcome.bead.path,

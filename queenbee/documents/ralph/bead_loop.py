@@ -63,7 +63,7 @@ class RunOutcome:
 
 def run_bead(
     bead: BeadFile,
-    agent_command: str,
+    agent_command: Callable[[], str],
     runner: CheckRunner,
     folders: BeadFolders,
     *,
@@ -73,10 +73,11 @@ def run_bead(
     """Returns how the loop over a bead ended; its file says the same.
 
     A bead that an interrupted run left `in_progress` continues with its remaining attempts and
-    time; any other starts again. `waits_for` returns what a bead waits for; by
-    default, its dependencies in `folders`. Raises `InvalidInput` for a bead that is not valid or
-    has no verifier, `Conflict` for a completed one, `Untrusted`, and `ChecksInterrupted` on
-    Ctrl-C, after the attempt is recorded.
+    time; any other starts again. `waits_for` returns what a bead waits for; by default, its
+    dependencies in `folders`. `agent_command` is called before each attempt, and may raise what
+    keeps the agent from it: the bead stays `in_progress`. Raises `InvalidInput` for a bead that is
+    not valid or has no verifier, `Conflict` for a completed one, `Untrusted`, and
+    `ChecksInterrupted` on Ctrl-C, after the attempt is recorded.
     """
     checks_to_run(bead, runner.consent.shell)
     refuse_completed(bead)
@@ -93,7 +94,7 @@ class _Loop:
         self,
         bead: BeadFile,
         checks: list[SeenCheck],
-        agent_command: str,
+        agent_command: Callable[[], str],
         runner: CheckRunner,
         folders: BeadFolders,
     ) -> None:
@@ -120,12 +121,12 @@ class _Loop:
             if wait_s:
                 self._runner.tell(f"waiting {wait_s} s before attempt {self._attempts + 1}")
                 sleep(wait_s)
-            run = self._attempt()
+            run = self._attempt(self._agent_command())
             if run.record["verdict"] == "passed":
                 return self._complete(run)
             failed += 1
 
-    def _attempt(self) -> CheckRun:
+    def _attempt(self, agent_command: str) -> CheckRun:
         self._attempts += 1
         self._runner.tell(f"attempt {self._attempts} of {self._limits.max_iterations}")
         self._bead = update_meta(
@@ -139,7 +140,7 @@ class _Loop:
         )
         with self._runner.run(
             Subject("bead", self._bead.bead_id, self._attempts),
-            [self._agent(), *self._checks],
+            [self._agent(agent_command), *self._checks],
             time_left=lambda: min(self._left_s().values(), default=LONGEST_S),
         ) as run:
             self._bead = update_meta(
@@ -151,7 +152,7 @@ class _Loop:
         self._failures = failures_text(run.results)
         return run
 
-    def _agent(self) -> SeenCheck:
+    def _agent(self, command: str) -> SeenCheck:
         """Returns the agent command as a check: if it fails, the verifiers do not run."""
         file = self._runner.write_failures(self._bead.bead_id, self._failures)
         # A variable cannot hold a NUL or half of a surrogate pair.
@@ -167,7 +168,7 @@ class _Loop:
         # Only the end of the remaining time, or Ctrl-C, ends it.
         agent = Check(
             AGENT,
-            Command(self._agent_command),
+            Command(command),
             timeout_s=LONGEST_S,
             environment={**self._runner.env, **named},
         )

@@ -134,5 +134,4 @@ def overlaps(lease: Reservation, pattern: str, *, fold_case: bool) -> bool:
 
 def _patterns(state: Recorded) -> list[tuple[str, str]]:
     """Returns the active leases, each with its pattern."""
-    rows = state.project(("id", "pattern"), ACTIVE)
-    return [(str(key), pattern) for key, pattern in rows if isinstance(pattern, str)]
+    return [(each, held) for each, held in state.in_effect().items() if isinstance(held, str)]

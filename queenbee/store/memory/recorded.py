@@ -45,7 +45,7 @@ class Recorded:
         self._table = f"{self._name} AS r LEFT JOIN lines AS l ON l.seq = r.told"
         self._row = "r.body IS NULL, coalesce(r.body, l.raw), coalesce(r.body_sum, l.sum)"
         self._checked_at: object = None
-        self._in_effect: dict[str, str] = {}
+        self._in_effect: dict[str, object] = {}
         """What active grants hold, by their ids."""
 
     def refresh(self) -> None:
@@ -304,10 +304,15 @@ class Recorded:
             query = f'SELECT id, "{self._kind.holds}", value FROM meta LEFT JOIN {self._name} '  # noqa: S608
             query += "ON status = 'active' WHERE key = ?"
             rows = self._database.ask(query, f"in effect {self.kind}")
-            found = {str(each): str(held) for each, held, _ in rows if each is not None}
+            found = {str(each): held for each, held, _ in rows if each is not None}
             if rows and rows[0][2] != sum_of(found.items()):
                 raise sqlite.DatabaseError("the memory has other grants than were written to it")
             self._checked_at, self._in_effect = now, found
+
+    def in_effect(self) -> Mapping[str, object]:
+        """Returns what each active grant holds, by its id."""
+        self._memory.asked(self._check_grants)
+        return self._in_effect
 
     def _granted(self, equals: Mapping[str, object]) -> set[str]:
         """Returns the active grants that an answer must have: to the question who holds a thing."""

@@ -84,7 +84,7 @@ class Bench:
     def run(self, agent_command, run_bead=run_bead, waits_for=None, **more):
         return run_bead(
             self.bead(),
-            agent_command,
+            lambda: agent_command,
             *self.context(**more),
             waits_for=waits_for,
             sleep=self.clock.sleep,

@@ -70,6 +70,18 @@ class TestTheCostOfAnAppend:
             assert len(reader.messages.inbox()) == 2
         assert not [each for each in seen if each.startswith("BEGIN")]
 
+    def test_of_leases_are_read_once_for_who_asks_about_a_path(
+        self, hive: Hive, tmp_path: Path
+    ) -> None:
+        """The sum over all grants, and the search, go by the same rows."""
+        hive.reservations.reserve(["src/**"])
+        with Hive.open(tmp_path, droid="api", env={}) as reader:
+            seen: list[str] = []
+            reader.engine.memory.database.db.set_trace_callback(seen.append)
+            [found] = reader.reservations.check(["src/a"])
+        assert found.status == "held"
+        assert len([each for each in seen if '"pattern"' in each]) == 1
+
     def test_in_bytes_is_twice_the_line(self, tmp_path: Path) -> None:
         """What the memory takes, beside the lines."""
         text, place = "Some text of ordinary length, about a task. " * 2, Place(tmp_path)

@@ -14,7 +14,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from queenbee.core.text import named, suggested
-from queenbee.git.landing.judged.client_files import EVERY
+from queenbee.git.landing.judged.client_files import EVERY, is_of_client
 from queenbee.git.landing.judged.command_reads import read_by, with_links
 from queenbee.git.landing.refusals import SHOWN, NotLanded
 from queenbee.services.seeing import note_typed
@@ -79,6 +79,7 @@ def check_files(
         for each in changed
         if each in wanted | inside  # A file or link in place of a folder, too.
         or each.startswith(folders)
+        or is_of_client(each)
         or posixpath.basename(each) == _ATTRIBUTES
         or any(_is_like(each, pattern) for pattern in patterns)
     )

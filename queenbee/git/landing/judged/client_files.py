@@ -7,14 +7,19 @@ from __future__ import annotations
 import os
 import posixpath
 import re
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from queenbee.errors import ExternalFailure
+from queenbee.errors import ExternalFailure, QueenError
 from queenbee.git.run import git, names_in
 from queenbee.git.trees.elsewhere import refuse_elsewhere
+from queenbee.git.trees.in_the_way import repositories
+from queenbee.store.git_trees import git_tree
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from queenbee.store.git_trees import GitTree
 
 _OPENCODE = (".opencode/", "opencode.json", "opencode.jsonc", ".claude/", ".agents/")
 CLIENT_FILES: Mapping[str, Sequence[str]] = {
@@ -53,12 +58,15 @@ def client_files(tree: str, client: str) -> list[str]:
     what git ignores no `.env`, and no packages. Of a program, those of every client.
 
     What a link to a folder leads to is named as what is in that folder. Only a link that leads out
-    of the tree, to what git ignores or to too many files is named itself.
+    of the tree, to what git ignores or to too many files is named itself; so is `.claude` in a
+    repository within the tree.
     """
     wanted = CLIENT_FILES.get(client, EVERY)
     # macOS and Windows find `.claude` as `.Claude`, too.
     patterns = [f":(top,literal,icase){each.removesuffix('/')}" for each in wanted]
+    inner = list[str]()
     if _NESTED in wanted:
+        inner = _of_repositories(tree)
         patterns += [f":(top,glob,icase)**/{_NESTED}**", f":(top,glob,icase)**/{_NESTED[:-1]}"]
     asked = [each for each in patterns if not each.endswith(_VARIABLES)]
     asked += [f":(exclude,top,glob)**/{each}" for each in _PACKAGES]
@@ -69,7 +77,45 @@ def client_files(tree: str, client: str) -> list[str]:
     links = [each for each in above if each and os.path.islink(os.path.join(tree, each))]
     of_links = _followed(tree, links)
     found += [each for each in of_links if each in links or each.lower().startswith(starts)]
-    return sorted({each for each in found if not _NOT_READ.match(each)})
+    return sorted({*(each for each in found if not _NOT_READ.match(each)), *inner})
+
+
+def is_of_client(path: str) -> bool:
+    """Returns whether a file is in one of the places where any client looks."""
+    folded = f"/{path.lower()}/"
+    return f"/{_NESTED}" in folded or folded.startswith(
+        tuple(f"/{each.lower().removesuffix('/')}/" for each in EVERY)
+    )
+
+
+def _of_repositories(tree: str) -> list[str]:
+    """Returns the `.claude` of repositories within a tree. Their git is not asked: its settings may
+    be an agent's.
+    """
+    found, here = list[str](), git_tree(tree)
+    for inner in repositories(tree):
+        if here is None or _has_own_question(inner, here):
+            continue
+        for folder, folders, files in os.walk(inner):
+            named = [each for each in (*folders, *files) if f"{each.lower()}/" == _NESTED]
+            found += [os.path.relpath(os.path.join(folder, each), tree) for each in named]
+            folders[:] = {*folders} - {".git", *named}
+    return found
+
+
+def _has_own_question(inner: str, here: GitTree) -> bool:
+    """Returns whether a repository is a worktree of the same one, and no part of what is here: in
+    the main worktree, or where Claude Code makes its own.
+    """
+    with suppress(QueenError):
+        it = git_tree(inner)
+        is_one = it is not None and (it.tree, it.linked, it.common_dir) == (
+            *(inner, True),
+            here.common_dir,
+        )
+        name = os.path.relpath(inner, here.tree)
+        return is_one and (not here.linked or bool(_NOT_READ.match(f"{name}/")))
+    return False
 
 
 def _followed(tree: str, names: Sequence[str]) -> list[str]:
