@@ -335,7 +335,7 @@ def test_what_is_committed_while_the_check_runs_stays_for_the_next_landing(
 
 
 @pytest.mark.parametrize("strategy", ["merge", "rebase", "squash"])
-@pytest.mark.parametrize("why", ["busy", "went on"])
+@pytest.mark.parametrize("why", ["busy", "went on", "went on there"])
 def test_what_a_worktree_did_not_follow_lands_once(
     quick: QuickQueen, repo: Path, tree: Path, strategy: str, why: str
 ) -> None:
@@ -346,18 +346,54 @@ def test_what_a_worktree_did_not_follow_lands_once(
     commit_file(tree, "CHANGELOG.md", "# Changes\n\n- one\nend\n")
     commit_file(repo, "CHANGELOG.md", "# Changes\n\n- other\nend\n")
     lock = Path(git(tree, "rev-parse", "--absolute-git-dir").strip(), "index.lock")
-    own = "cd {} && echo x > later && git add later && git commit -qm later"
-    check = f"touch {lock}" if why == "busy" else own.format(tree)
+    own = "cd {} && {}echo x > later && git add . && git commit -qm later"
+    there = "sed -i 's/^- one/- one\\n- two/' CHANGELOG.md && " if why == "went on there" else ""
+    check = f"touch {lock}" if why == "busy" else own.format(tree, there)
     done = landing(quick, tree, "--check", f"({check})")
     assert (done.code, "- one" in git(repo, "show", "main:CHANGELOG.md")) == (0, True), done
     if why == "busy":
         assert "stays as it was" in done.out
         lock.unlink()
         commit_file(tree, "later", "x\n")
+        if strategy != "merge":
+            lock.touch()
+            assert landing(quick, tree, "--check", "true").code == 5
+            lock.unlink()
+    text = git(repo, "show", "main:CHANGELOG.md")
+    commit_file(repo, "CHANGELOG.md", text.replace("- one\n", "- top\n- one\n"))
     assert landing(quick, tree, "--check", "true").code == 0
     lines = git(repo, "show", "main:CHANGELOG.md").splitlines()
-    assert sorted(lines) == ["", "# Changes", "- one", "- other", "end"]
+    entries = {"- one", "- other", "- top", *(["- two"] if there else [])}
+    assert {*lines} == {"", "# Changes", *entries, "end"}
+    assert len(lines) == len({*lines})
     assert is_on_main(repo, "later")
     if strategy != "merge":
         assert git(repo, "log", "--format=%s", "main", "--", "later").count("\n") == 1
     assert git(tree, "rev-parse", "HEAD") == git(repo, "rev-parse", "main")
+
+
+@pytest.mark.parametrize("strategy", ["rebase", "squash"])
+def test_a_conflict_of_what_follows_with_what_came_in_is_left_to_the_next_landing(
+    quick: QuickQueen, repo: Path, tree: Path, strategy: str
+) -> None:
+    quick("config", "set", "land.strategy", strategy)
+    text = "".join(f"{number}\n" for number in range(9))
+    commit_file(repo, "a", text)
+    git(tree, "merge", "-q", "main")
+    commit_file(tree, "a", text.replace("1", "one"))
+    commit_file(repo, "a", text.replace("7", "seven"))
+    later = f"cd {tree} && sed -i s/7/VII/ a && git commit -qam later"
+    done = landing(quick, tree, "--check", f"({later})")
+    assert (done.code, "stays as it was" in done.out) == (0, True), done
+    assert git(tree, "status", "--porcelain") == ""
+    conflict = landing(quick, tree, "--check", "true")
+    assert (conflict.code, "<<<<<<< " in (tree / "a").read_text()) == (5, True), conflict
+    assert "queen land --continue" in conflict.err
+    assert landing(quick, tree, "--abort").code == 0
+    assert git(tree, "log", "-1", "--format=%s").strip() == "later"
+    assert landing(quick, tree, "--check", "true").code == 5
+    resolved = text.replace("1", "one").replace("7", "VII")
+    (tree / "a").write_text(resolved)
+    git(tree, "add", "a")
+    assert landing(quick, tree, "--check", "true", "--continue").code == 0
+    assert git(repo, "show", "main:a") == resolved

@@ -163,6 +163,15 @@ def test_only_the_files_that_may_have_changed_are_read(
 
 
 class TestTheFolder:
+    def test_has_no_link_set_aside_that_leads_to_repositories(
+        self, quick: QuickQueen, repo: Path, tree: Path
+    ) -> None:
+        assert lands(quick, tree, "t.sh", "true #\n") == 0
+        (place(repo) / "out").symlink_to(repo.parent)
+        assert lands(quick, tree, "a") == 0
+        assert not [*repo.parent.glob("*set-aside*")]
+        assert not (place(repo) / "out").is_symlink()
+
     def test_that_somebody_has_is_left_and_another_one_is_made_beside_it(
         self, quick: QuickQueen, repo: Path, tree: Path
     ) -> None:

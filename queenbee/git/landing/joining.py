@@ -102,6 +102,12 @@ class Joining:
             self._put_first(self.target, top, is_new=is_new)
         return place.head()
 
+    def put_upon(self, landed: str, head: str) -> None:
+        """Puts what was committed since `head` upon the commit that it has landed as. Raises as
+        `bring`.
+        """
+        self._rebase(landed, f"--onto={landed}", no_dash(head))
+
     def conflicts_with(self, target: str) -> list[str]:
         """Returns the files that a merge of the target would leave to the actor."""
         tree = self._place.tree
@@ -250,13 +256,13 @@ class Joining:
         how = ("diff-files", "--name-only", "-z")
         return set(names_in(git(*how, cwd=self._place.tree)))
 
-    def _rebase(self, target: str) -> None:
+    def _rebase(self, target: str, *how: str) -> None:
         place = self._place
         if place.is_own:
             place.refuse_overwriting(target, replays=True)
         self._commands.wait_for_index(place.git_dir)
         self._commands.step.write("rebase", before=place.head(), after=target)
-        done = self._commands("rebase", no_dash(target), cwd=place.tree)
+        done = self._commands("rebase", *(how or (no_dash(target),)), cwd=place.tree)
         self._go_on_rebasing(done)
 
     def _go_on_rebasing(self, done: Done) -> None:

@@ -37,7 +37,7 @@ from queenbee.git.landing.joining import Joining
 from queenbee.git.landing.leading import Leading
 from queenbee.git.landing.moving import healing
 from queenbee.git.landing.place import Place
-from queenbee.git.landing.refusals import SHOWN, Unresolved
+from queenbee.git.landing.refusals import SHOWN, NotLanded, Unresolved
 from queenbee.git.landing.requests import forget
 from queenbee.git.landing.standing_back import StandingBack
 from queenbee.git.landing.together.promised import Promised
@@ -254,22 +254,31 @@ class _One:
         try:
             self.joining.bring()
         except Unresolved as error:
-            for each in self.joining.joined:  # Another file is left in conflict.
-                for said in each.shown():
-                    self._tell(said)
-            with suppress(QueenError):  # The conflict is what must be said.
-                self._tell_whom_to_ask(error.files)
-            theirs, ours = f"HEAD..{place.other_side}", f"{place.other_side}..HEAD"
-            if place.is_rebasing:
-                theirs, ours = ours, theirs
-            sides = {place.target: theirs, place.branch: ours}
-            for said in left_places(place.tree, error.files, sides):
-                self._tell(said)
+            self._tell_conflict(error)
             raise
         finally:
             with suppress(QueenError):
                 self.heal()
         raise place.other(f"{place.target} was merged here meanwhile")
+
+    def _tell_joined(self) -> None:
+        for each in self.joining.joined:
+            for said in each.shown():
+                self._tell(said)
+        self.joining.joined.clear()
+
+    def _tell_conflict(self, error: Unresolved) -> None:
+        """Shows the conflict that is left, and what needed nobody."""
+        place = self.place
+        self._tell_joined()
+        with suppress(QueenError):  # The conflict is what must be said.
+            self._tell_whom_to_ask(error.files)
+        theirs, ours = f"HEAD..{place.other_side}", f"{place.other_side}..HEAD"
+        if place.is_rebasing:
+            theirs, ours = ours, theirs
+        sides = {place.target: theirs, place.branch: ours}
+        for said in left_places(place.tree, error.files, sides):
+            self._tell(said)
 
     def _settle(self, kept: Fields) -> Landing:
         """Brings this worktree to the commit that landed, and does what follows."""
@@ -289,62 +298,61 @@ class _One:
         again, before it looks at what is there.
         """
         keep(self._behind, {"commit": commit, "head": head})
-        self._catch_up()
+        try:
+            self._catch_up()
+        except QueenError as error:
+            self._tell(f"this worktree stays as it was: {error.message}")
+            with suppress(QueenError):  # It has landed: the next landing heals this.
+                if self.joining.abort():
+                    self.step.end()
+                self.heal()
 
     def _catch_up(self) -> None:
+        """Brings this worktree to what landed of it. Raises `NotLanded`, and `Unresolved`."""
         said = recall(self._behind)
         known = said if isinstance(said, dict) else {}
         commit, head = str(known.get("commit")), str(known.get("head"))
-        if is_commit(commit) and is_commit(head) and not self._caught_up(commit, head):
-            return
+        if is_commit(commit) and is_commit(head):
+            self._follow_to(commit, head)
         with suppress(OSError, QueenError):
             safe_open.unlink(self._behind)
 
-    def _caught_up(self, commit: str, head: str) -> bool:
-        """Returns whether this worktree has what landed of it, or need not: with a merge, the next
-        one brings that.
+    def _follow_to(self, commit: str, head: str) -> None:
+        """Brings this worktree to a commit, as which `head` has landed; not if it need not have
+        that: with a merge, the next one brings it.
         """
         place, now = self.place, self.place.head()
-        if now == head != commit and not self._has_open():
-            done = self._go_to(commit, head)
+        if self._has_open():
+            return
+        if now == head != commit:
+            self._go_to(commit, head)
         elif (
-            self._has_open()
-            or self.rules.strategy == MERGE
-            or not place.is_ancestor(head, now)
-            or not place.is_linear(head)  # A rebase would drop what a merge changed.
+            self.rules.strategy != MERGE
+            and place.is_ancestor(head, now)
+            and place.is_linear(head)  # A rebase would drop what a merge changed.
         ):
-            return True
-        else:
-            done = self._put_upon(commit, head, now)
-        if done.status == 0:
-            self.step.end()
-            return True
-        self._tell(f"this worktree stays as it was: {' '.join(done.said.split())}")
-        with suppress(QueenError):  # It has landed: the next landing heals this.
-            self.heal()
-        return False
+            self.joining.put_upon(commit, head)
+            self._tell_joined()
+        self.step.end()
 
     def _has_open(self) -> bool:
         return self.place.is_merging or self.place.is_rebasing
 
-    def _put_upon(self, commit: str, head: str, now: str) -> Done:
-        """Puts what was committed since upon what has landed."""
-        self.step.write("rebase", before=now, after=commit)
-        onto = (f"--onto={commit}", no_dash(head))
-        done = self.commands("rebase", *onto, cwd=self.place.tree, to_the_end=True)
-        if done.status != 0 and self._has_open():
-            self.commands("rebase", "--abort", cwd=self.place.tree, to_the_end=True)
-        return done
-
-    def _go_to(self, commit: str, head: str) -> Done:
+    def _go_to(self, commit: str, head: str) -> None:
         go: Callable[..., Done] = partial(self.commands, cwd=self.place.tree, to_the_end=True)
         self.step.write("merge", before=head, after=commit)
         if self.rules.strategy == MERGE:
             done = go("merge", "--ff-only", "--no-stat", "--no-overwrite-ignore", no_dash(commit))
             if done.status == 0 or self.place.is_ancestor(head, commit):
-                return done
+                self._require(done, commit)
+                return
         back = ("checkout", "-q", "--no-overwrite-ignore", f"-B{self.place.branch}")
-        return go(*back, no_dash(commit), "--")
+        self._require(go(*back, no_dash(commit), "--"), commit)
+
+    def _require(self, done: Done, commit: str) -> None:
+        if done.status != 0:
+            what = f"{commit[:10]}, as which this worktree's work landed, cannot be checked out"
+            raise NotLanded(f"{what}: {' '.join(done.said.split())}", hint="git status")
 
     def offer(self) -> dict[str, object] | None:
         """Returns what somebody else needs to land this branch; None if it has to land alone."""
@@ -363,7 +371,7 @@ class _One:
             self.heal()
         if go_on:
             self.joining.finish()
-        self._catch_up()
+        self._begin_at_landed()
         self.incoming = Incoming(self.place)  # The conflict has told what came in before.
         self.place.refuse_unfinished()
         self.place.look()
@@ -373,6 +381,24 @@ class _One:
             self.step.end()
         self._head = self.place.head()
         self.promised.ask(self._head, self.offer())
+
+    def _begin_at_landed(self) -> None:
+        """Puts what is to land upon what has landed of this worktree: what both have would come
+        twice. Raises `NotLanded`, and `Unresolved`.
+        """
+        try:
+            self._catch_up()
+        except Unresolved as error:
+            if not self.work.waits():
+                self.joining.abort()
+                self.step.end()
+                raise self.place.went_on(error.files) from None
+            self._tell_conflict(error)
+            raise
+        except NotLanded as error:
+            if self.rules.strategy != MERGE:
+                raise
+            self._tell(f"this worktree stays as it was: {error.message}")
 
     def finish(self, done: Landing, issue_id: object = None) -> Landing:
         """Does what follows a landing: others need not wait for that."""

@@ -53,9 +53,10 @@ def ignored_in(tree: str) -> list[str]:
 
 
 def has_repository(path: str) -> bool:
-    """Returns whether a folder is a repository, or has one below it."""
-    is_one = os.path.lexists(os.path.join(path, ".git"))
-    return is_one or next(repositories(path), None) is not None
+    """Returns whether a folder is a repository, or has one below it; a link to one is no folder."""
+    if os.path.islink(path):
+        return False
+    return os.path.lexists(os.path.join(path, ".git")) or any(repositories(path))
 
 
 def _in_the_way(tree: str, path: str) -> str | None:
