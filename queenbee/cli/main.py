@@ -232,6 +232,8 @@ def _with_options(hint: str, call: Invocation) -> str:
 
 def _report(error: QueenError | None, call: Invocation, *, as_json: bool) -> None:
     """Prints a refusal; under `--json` together with all notices, as one document."""
+    if error is not None and outliving.worker is not None:
+        outliving.worker.said = error.message
     if error is not None and error.hint:
         error.hint = _with_options(error.hint, call)
     if as_json:

@@ -51,6 +51,8 @@ class Worker:
         """The commit with which the work landed."""
         self.followed: str | None = None
         """The commit of the target that its worktree has then: records may have followed."""
+        self.said: str = ""
+        """Why it did not land."""
 
     @property
     def is_watched(self) -> bool:
@@ -88,8 +90,8 @@ class Worker:
         """Says how it ended."""
         with suppress(OSError):
             if self._record is not None:
-                said = {"landed": self.landed, "followed": self.followed}
-                self._record.end(status, **said, is_told=self.is_watched)
+                commits = {"landed": self.landed, "followed": self.followed}
+                self._record.end(status, **commits, said=self.said, is_told=self.is_watched)
             else:
                 os.write(self._report, f"status {status}\n".encode())
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import subprocess
 import time
@@ -356,6 +357,37 @@ def test_an_open_conflict_is_not_committed(quick: QuickQueen, repo: Path, tree: 
     refused = quick("land", "-m", "again", cwd=tree)
     assert (refused.code, "queen land --continue" in refused.err) == (5, True)
     assert quick("land", "--continue", "-m", "x", cwd=tree).code == 5
+
+
+def test_what_is_resolved_has_only_to_be_added(quick: QuickQueen, repo: Path, tree: Path) -> None:
+    commit_file(repo, "README.md", "theirs\n")
+    assert quick("land", "-m", "mine", cwd=tree).code == 5
+    (tree / "README.md").write_text("both\n")
+    refused = quick("land", "--continue", cwd=tree)
+    assert (refused.code, "resolved, but not added: README.md" in refused.err) == (5, True)
+    [way] = re.findall("try: (.*)", refused.err)
+    assert way == "git add README.md && queen land --continue"
+    git(tree, "add", "README.md")
+    assert quick("land", "--continue", cwd=tree).code == 0
+
+
+@pytest.mark.parametrize("path", ["old.txt", ".beads/issues.jsonl"])
+@pytest.mark.parametrize("options", [("-m", "all"), ()])
+def test_an_unfinished_revert_is_named(
+    quick: QuickQueen, tree: Path, path: str, options: tuple[str, ...]
+) -> None:
+    git(tree, "stash", "--include-untracked")
+    (tree / ".beads").mkdir(exist_ok=True)
+    for text in ("one\n", "two\n"):
+        (tree / path).write_text(text)
+        git(tree, "add", "-f", path)
+        git(tree, "commit", "-qm", text)
+    with pytest.raises(AssertionError):
+        git(tree, "revert", "--no-edit", "HEAD~1")
+    refused = quick("land", *options, cwd=tree)
+    assert refused.code == 5
+    assert f"a git revert is not finished here, in conflict: {path}; nothing was" in refused.err
+    assert "try: git revert --abort; or resolve them, git add, git revert --cont" in refused.err
 
 
 @pytest.mark.parametrize("strategy", ["merge", "rebase"])

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 _SECTION = 40
 _PLACES = 3
-_LINES = 20
 """Places of one file that are shown; `--json` has them all."""
 
 
@@ -65,7 +64,7 @@ def _show_together(said: Together) -> None:
         paragraph(
             f"the check fails on {who or 'the main branch'}{alone} ({checks} in all)", bold=True
         )
-        block(each.output, most=_LINES)
+        block(each.output)
 
 
 def _show_pair(pair: Pair) -> None:

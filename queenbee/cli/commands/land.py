@@ -20,7 +20,7 @@ from queenbee.cli.person import sits_here
 from queenbee.cli.progress import watcher
 from queenbee.cli.rendering import block, landing_of
 from queenbee.cli.terminal import say
-from queenbee.core.text import HINT, printable, suggested
+from queenbee.core.text import HINT, last_said, printable, suggested
 from queenbee.core.timestamps import format_ms
 from queenbee.errors import InvalidInput
 from queenbee.store.git_files.worktrees import commit_at
@@ -77,7 +77,7 @@ def _show_landing(value: dict[str, Any]) -> None:
     landing: Landing = value["landing"]
     if landing.commit is None:
         say(f"the check failed; nothing was landed on {printable(landing.target)}", bold=True)
-        block(landing.output, most=40)
+        block(landing.output)
         options = "-m 'WHAT YOU DID'" + " --next" * kept_next(invocation().hive.layout)
         again = landing_of(kept_issues(invocation().hive.layout), options)
         say(f"{HINT}{printable(again)}, when it is mended")
@@ -261,6 +261,9 @@ def _landed(hive: Hive, done: Landed) -> Answer:
     is_watched = outliving.worker is None or outliving.worker.is_watched
     if outliving.worker is not None:
         outliving.worker.landed = done.landing.commit
+        outliving.worker.said = (
+            last_said(done.landing.output) if done.landing.commit is None else ""
+        )
         if not is_watched and unlanded(hive.layout) is None:  # Else its droid went on.
             outliving.worker.followed = commit_at(hive.layout.tree)
     value = {

@@ -16,7 +16,14 @@ from queenbee.git.contents.signing import SigningWait, signs
 from queenbee.git.contents.unfit_blobs import MOST_BYTES, changes, unfit
 from queenbee.git.landing.commands import ACTION, differing, git
 from queenbee.git.landing.judged.nested import lost, unregistered
-from queenbee.git.landing.refusals import CommitRefused, NotLanded, ignoring, locked, why_refused
+from queenbee.git.landing.refusals import (
+    CommitRefused,
+    NotLanded,
+    ignoring,
+    in_conflict,
+    locked,
+    why_refused,
+)
 from queenbee.git.run import as_the_user, names_in, user_git
 from queenbee.git.trees.elsewhere import refuse_elsewhere
 from queenbee.git.trees.hidden import is_sparse, looking
@@ -91,14 +98,13 @@ def commit_all(
 
 def _paths(tree: str, everything: Sequence[str]) -> list[str]:
     """Returns what is not committed. Raises `NotLanded` for conflicts and repositories."""
+    # Also among the records.
+    unmerged = names_in(git("ls-files", "--unmerged", "-z", cwd=tree))
+    if open_ := sorted({each.partition("\t")[2] for each in unmerged}):
+        raise in_conflict(_git_dir(tree), open_)
     wanted = ("--porcelain=v1", "-z", "--untracked-files=all", "--no-renames")
     asked = ("status", *wanted, "--", *everything)
     entries = names_in(git(*asked, cwd=tree, config=looking(tree)))
-    open_ = [each[3:] for each in entries if "U" in each[:2] or each[:2] in ("AA", "DD")]
-    if open_:
-        raise NotLanded(
-            f"in conflict: {named(open_)}", hint="resolve them, git add, then queen land --continue"
-        )
     paths = [each[3:] for each in entries if each[:2] != "!!"]
     # Of all folders, git names only those.
     nested = [each for each in paths if each.endswith("/")]

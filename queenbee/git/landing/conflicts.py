@@ -17,9 +17,10 @@ from queenbee.core.command_lines import no_dash
 from queenbee.core.conflicts.appended import everybody_appends_to
 from queenbee.core.conflicts.markers import MARKER_SIZE, both_only_added
 from queenbee.core.conflicts.rules import APPENDED, KEPT, LATELY_S, SURE, in_file, join
-from queenbee.core.text import mentioned, named, one_line, quotation
+from queenbee.core.text import mentioned, named, one_line, quotation, suggested
 from queenbee.errors import InvalidInput, QueenError
 from queenbee.git.landing.commands import git
+from queenbee.git.landing.refusals import SHOWN, Unresolved
 from queenbee.git.run import user_git
 from queenbee.store import safe_open
 
@@ -203,6 +204,20 @@ class Unmerged:
     def files(self) -> list[str]:
         """The files, from the top of the worktree."""
         return list(self._entries)
+
+    def not_added(self, files: Sequence[str]) -> Unresolved | None:
+        """Returns the refusal where no file has markers any more, and they have only to be added;
+        None where there is something to resolve.
+        """
+        if any(_marked_places(_read(self._tree, each)) for each in files):
+            return None
+        if not all(map(self.marked, files)):  # Git marks nothing in them.
+            return None
+        return Unresolved(
+            f"resolved, but not added: {named(files, SHOWN)}",
+            hint=f"{suggested('git add', *files)} && queen land --continue",
+            files=files,
+        )
 
     def only_added(self) -> list[str]:
         """Returns the files in which both sides only added lines at one place."""

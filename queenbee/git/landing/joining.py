@@ -150,9 +150,9 @@ class Joining:
         if not place.is_merging and not place.is_rebasing:
             return
         stage = _REBASE_TARGET if place.is_rebasing else _MERGE_TARGET
-        left = Unmerged(place.tree, stage).files
-        if left:
-            raise place.conflict(left)
+        unmerged = Unmerged(place.tree, stage)
+        if left := unmerged.files:
+            raise unmerged.not_added(left) or place.conflict(left)
         if place.is_rebasing:
             self._go_on_rebasing(self._commands("rebase", "--continue", cwd=place.tree))
             return

@@ -29,6 +29,7 @@ from queenbee.git.landing.refusals import (
     NothingToLand,
     NotLanded,
     Unresolved,
+    in_conflict,
     way_past,
 )
 from queenbee.git.objects import Objects
@@ -179,6 +180,8 @@ class Place:
         """Raises `NotLanded` if there is something to commit or a merge to finish first."""
         entries = self.open_files()
         open_ = [each[3:] for each in entries if each[:2] in UNMERGED]
+        if open_ and not (self.is_merging or self.is_rebasing):
+            raise in_conflict(self.git_dir, open_)
         if open_:
             raise self.conflict(open_)
         if self.is_rebasing:
@@ -199,9 +202,7 @@ class Place:
             what = f"not committed: {named(dirty, SHOWN)}" if dirty else "a merge is open"
             raise NotLanded(
                 what,
-                hint="queen land --continue"
-                if self.is_merging
-                else "git commit, then queen land again",
+                hint="queen land --continue" if self.is_merging else "queen land -m 'WHAT YOU DID'",
                 files=dirty,
             )
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from queenbee.core.text import named, shell_word, suggested
 from queenbee.errors import Conflict, NothingLands
+from queenbee.git.unfinished import OPEN, open_operations
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,6 +47,21 @@ def why_refused(what: str, said: str, status: int | None) -> tuple[str, list[str
     if len(lines) > 1:
         return f"{what}; this is what it said", lines
     return f"{what}: {' '.join(' '.join(lines).split()) or f'status {status}'}", []
+
+
+def in_conflict(git_dir: str, files: Sequence[str]) -> NotLanded:
+    """Returns the refusal for conflicts in a worktree, also those that no landing left there."""
+    stopped = [OPEN[each][0] for each in open_operations(git_dir)]
+    if not stopped or stopped[0] in ("merge", "rebase"):
+        again = "queen land --continue" if stopped else "queen land again"
+        hint = f"resolve them, git add, then {again}"
+        return NotLanded(f"in conflict: {named(files, SHOWN)}", hint=hint, files=files)
+    way = f"git {stopped[0]}"
+    return NotLanded(
+        f"a {way} is not finished here, in conflict: {named(files, SHOWN)}; nothing was landed",
+        hint=f"{way} --abort; or resolve them, git add, {way} --continue, and queen land again",
+        files=files,
+    )
 
 
 def locked(tree: str, lock: str) -> NotLanded:

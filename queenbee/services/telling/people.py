@@ -67,7 +67,7 @@ def wants(hive: Services) -> Iterator[Want]:
     yield from _waiters(hive, people)
     yield from _landings(hive)
     held = {each.issue_id: each.droid for each in hive.assignments.find()}
-    yield from map(of_failed, failed_landings(hive.layout, held) if held else ())
+    yield from map(of_failed, failed_landings(hive.layout, held, hive.droids.is_quiet))
     yield from _quiet(hive, people)
 
 

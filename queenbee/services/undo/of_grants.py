@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from queenbee.core.leases import as_of, is_live
 from queenbee.core.records import Assignment, Reservation
 from queenbee.core.reviews.review import REVIEW
-from queenbee.core.text import suggested
+from queenbee.core.text import one_line, shell_word, suggested
 from queenbee.core.timestamps import format_ms
 from queenbee.errors import Conflict
 from queenbee.services.undo.reversal import Reversal, nothing
@@ -25,6 +25,7 @@ ASSIGNMENTS, RESERVATIONS = "assignments", "reservations"
 WHY = "taken back: queen undo"
 _SHORTEST_MS = 1_000
 """Of a shorter rest of a lease, nobody has anything."""
+_TITLE_CHARS = 60
 _NOTES = ("note", "noted_at", "worktree")
 
 
@@ -83,11 +84,9 @@ def _turns(hive: Services, step: Step) -> dict[str, _Turn]:
 def _refuse_later(hive: Services, issue_id: str, turn: _Turn) -> None:
     """Raises `Conflict` if the issue went on after the step."""
     if turn.landed is not None:
-        commit = turn.landed[:10]  # Of a merge, git has to be told which side stays.
         raise Conflict(
-            f"{issue_id} has landed, as {commit}",
-            hint=f"git revert -m 1 {commit} || git revert {commit}; "
-            + suggested("queen issue reopen", issue_id),
+            f"{issue_id} has landed, as {turn.landed[:10]}",
+            hint=_reverting(hive, issue_id, turn.landed[:10]),
             issue_id=issue_id,
         )
     current, show = hive.assignments.active(issue_id), suggested("queen show", issue_id)
@@ -98,6 +97,22 @@ def _refuse_later(hive: Services, issue_id: str, turn: _Turn) -> None:
         raise Conflict(
             f"{issue_id} is proposed by a pull request since", hint=show, issue_id=issue_id
         )
+
+
+def _reverting(hive: Services, issue_id: str, commit: str) -> str:
+    """Returns the command that takes back what landed, merged or not, in any folder of a worktree.
+    The records of the commit stay: they have changed since, so `git revert` meets a conflict.
+    """
+    issue, layout = hive.issues.get_or_none(issue_id), hive.layout
+    title = one_line(issue.title, _TITLE_CHARS) if issue is not None else issue_id
+    apply = f"{suggested('git -C', layout.tree)} apply -3"
+    steps = [
+        f"git diff-tree -p --binary {commit} {commit}~ -- ':/!.beads' | {apply}",
+        f"git commit -m {shell_word(f'Revert: {title}')}",
+        *(["queen land"] if layout.worktree is not None else []),
+        suggested("queen issue reopen", issue_id),
+    ]
+    return " && ".join(steps)
 
 
 def _note(had: Assignment, has: Assignment) -> Iterator[Reversal]:

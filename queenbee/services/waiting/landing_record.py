@@ -22,7 +22,7 @@ from queenbee.store.droids.told import LANDING_RECORD
 from queenbee.store.git_files.worktrees import worktrees
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from queenbee.core.fold import Fields
     from queenbee.store.layout import Layout
@@ -83,11 +83,11 @@ class LandingRecord:
         self._write({**said, "pid": os.getpid()})
         return out, err
 
-    def end(self, status: int, *, is_told: bool, **commits: str | None) -> None:
-        """Says how it ended, with which commit it `landed`, which one its worktree `followed`, and
-        whether somebody saw that.
+    def end(self, status: int, *, is_told: bool, said: str, **commits: str | None) -> None:
+        """Says how it ended, in one line, with which commit it `landed`, which one its worktree
+        `followed`, and whether somebody saw that.
         """
-        self._write({**self.read(), "status": status, "told": is_told, **commits})
+        self._write({**self.read(), "status": status, "told": is_told, "said": said, **commits})
 
     def take_back(self) -> str | None:
         """Has its process take it back, as Ctrl-C does, and waits until that has ended; returns the
@@ -138,10 +138,10 @@ class LandingRecord:
         return out, err
 
     def last_line(self) -> str:
-        """Returns the last line that it has printed; if it was refused, that of the refusal."""
-        said = [last_said(each.decode(errors="replace")) for each in self.printed()]
-        is_refused = self.read().get("status") not in (None, 0, 1)
-        return next(filter(None, reversed(said) if is_refused else said), "").strip()
+        """Returns why it did not land, or the last line that it has printed."""
+        said = str(self.read().get("said") or "")
+        printed = (last_said(each.decode(errors="replace")) for each in self.printed())
+        return next(filter(None, (said, *printed)), "").strip()
 
     def _write(self, said: Fields) -> None:
         line = json.dumps(said).encode(errors="surrogatepass") + b"\n"
@@ -179,7 +179,7 @@ class FailedLanding:
     tree: str
     """The worktree."""
     said: str
-    """The last line that it printed."""
+    """Why it did not land, or the last line that it printed."""
     token: str
     """Another one if it fails again."""
 
@@ -188,17 +188,20 @@ class FailedLanding:
         return asdict(self)
 
 
-def failed_landings(layout: Layout, held: Mapping[str, str]) -> list[FailedLanding]:
+def failed_landings(
+    layout: Layout, held: Mapping[str, str], is_quiet: Callable[[str], bool]
+) -> list[FailedLanding]:
     """Returns the last landing of each worktree that failed or was killed, if its droid still has
-    one of the issues: `held` has the droid of each.
+    one of the issues and is quiet: else it mends that itself. `held` has the droid of each.
     """
     found = []
-    for each in worktrees(layout):
+    for each in worktrees(layout) if held else ():
         record = LandingRecord(each.git_dir)
         said = record.read()
         droid, issues = str(said.get("droid")), record.issues
         ended = said and said.get("status") != 0 and not said.get("landed")
-        if ended and not record.is_under_way and any(held.get(one) == droid for one in issues):
+        has_it = any(held.get(one) == droid for one in issues)
+        if ended and not record.is_under_way and has_it and is_quiet(droid):
             token = f"{said.get('head')}:{said.get('pid')}"
             found.append(FailedLanding(droid, issues, each.path, record.last_line(), token))
     return found

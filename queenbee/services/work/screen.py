@@ -132,10 +132,10 @@ class Status:
 
     @cached_property
     def failed_landings(self) -> list[FailedLanding]:
-        """The last landings of those who have issues that failed."""
+        """The last landings that failed, of quiet ones who have issues."""
         members = self._members()
         held = {one.issue_id: each.droid for each in members for one in each.assignments}
-        return failed_landings(self._hive.layout, held) if held else []
+        return failed_landings(self._hive.layout, held, self._hive.droids.is_quiet)
 
     @cached_property
     def check_changes(self) -> list[Message]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -79,10 +81,11 @@ class TestDecisions:
 
 @pytest.mark.slow
 class TestFailedLandings:
-    def test_they_are_gathered_while_the_droid_has_the_issue(
-        self, queen: Queen, repo: Path, beads: Path
-    ) -> None:
-        write_settings(beads, '[land]\ntarget = "main"\ncheck = "test ! -e broken"\n')
+    @pytest.fixture
+    def tree(self, queen: Queen, repo: Path, beads: Path) -> Path:
+        """The worktree of one who could not land."""
+        check = "test ! -e broken || { seq 60; echo total is wrong; exit 1; }"
+        write_settings(beads, f'[land]\ntarget = "main"\ncheck = "{check}"\n')
         rows = [{"id": each, "title": each, "status": "open"} for each in ("qb-1", "qb-2")]
         write_lines(beads / "issues.jsonl", *rows)
         assert queen("claim", "qb-2", as_="api").code == 0
@@ -90,11 +93,50 @@ class TestFailedLandings:
         git(repo, "commit", "-qm", "hive")
         tree = Path(queen("--json", "worktree", "add", "ui", "qb-1").json["path"])
         (tree / "broken").write_text("")
-        assert Queen(tree)("land", "-m", "broken").code == 1
-        [line] = [line for line in queen("status").out.splitlines() if "could not land" in line]
-        assert line.startswith("for a person: ui could not land qb-1: “")
+        return tree
+
+    @pytest.fixture
+    def failed(
+        self, quick: QuickQueen, monkeypatch: pytest.MonkeyPatch
+    ) -> Callable[..., list[str]]:
+        """Returns what the status says of landings that failed, some time from now."""
+
+        def failed(after_s: int = 3_600) -> list[str]:
+            now_ns = time.time_ns() + after_s * 10**9
+            with monkeypatch.context() as patched:
+                patched.setattr(time, "time_ns", lambda: now_ns)
+                return [each for each in lines(quick) if "could not land" in each]
+
+        return failed
+
+    @pytest.mark.parametrize("options", [(), ("--json",)])
+    def test_they_are_gathered_once_the_droid_with_the_issue_is_quiet(
+        self,
+        queen: Queen,
+        tree: Path,
+        failed: Callable[..., list[str]],
+        options: tuple[str, ...],
+    ) -> None:
+        assert Queen(tree)("land", "-m", "broken", *options).code == 1
+        assert not failed(after_s=0)  # It mends that itself.
+        said = "for a person: ui could not land qb-1: “total is wrong”"
+        assert failed() == [said]
         assert queen("release", "qb-1", as_="ui").code == 0
-        assert "could not land" not in queen("status").out
+        assert not failed()
+
+    def test_what_was_refused_is_told_with_its_reason(
+        self, tree: Path, failed: Callable[..., list[str]]
+    ) -> None:
+        (tree / "broken").unlink()
+        assert Queen(tree)("land", "--json").code == 5
+        said = "for a person: ui could not land qb-1: “nothing to land: main has all commits of"
+        assert failed()[0].startswith(said)
+
+    def test_all_that_a_check_said_last_is_shown(self, tree: Path) -> None:
+        queen = Queen(tree)
+        assert "\n    total is wrong\n" in queen("land", "-m", "broken").out
+        assert "    1\n    2\n" in queen("land", "--result").out
+        assert "\n    total is wrong\n" in queen("land", "--result").out
 
     def test_a_call_where_nothing_can_land_is_none(self, queen: Queen, beads: Path) -> None:
         write_lines(beads / "issues.jsonl", {"id": "qb-1", "title": "x", "status": "open"})
