@@ -5,6 +5,7 @@ worktree: asks a person, tells everybody else.
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 
 import click
 
@@ -13,6 +14,7 @@ from queenbee.checks.setup_finding import found_setup
 from queenbee.cli.app import Invocation
 from queenbee.cli.person import sits_here
 from queenbee.core.text import suggested
+from queenbee.errors import NotFound
 from queenbee.git.contents.landing_messages import other_message
 from queenbee.git.hooks import HookFolder
 from queenbee.git.worktrees.copying import included
@@ -72,7 +74,9 @@ def tell_lacking(call: Invocation, layout: Layout) -> None:
     if os.path.isfile(path) and not is_copied and is_ignored_by_git(layout, _ENV, os.environ):
         way = suggested("queen config set worktree.copy", _ENV)
         call.tell(f"git ignores {_ENV}, so worktrees lack it; if tests need it: {way}")
-    hook = HookFolder(layout.root).path("commit-msg")
+    hook = ""
+    with suppress(NotFound):  # Without git installed.
+        hook = HookFolder(layout.root).path("commit-msg")
     if os.path.isfile(hook) and not said.land_message:
         way = other_message("land.message")
         call.tell(f"a hook judges what commits say; for those of QueenBee: {way}")
