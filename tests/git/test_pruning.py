@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from pathlib import Path
 
 import pytest
@@ -77,9 +76,7 @@ def test_whose_droid_is_there_or_has_an_issue_stays(
     assert quick("claim", "x-1", as_="squashed").code == 0
     presence.note(discover(str(repo), {}), "squashed", 1_000_000)
     said = kept(quick)
-    assert re.fullmatch(r"landed was there \d+s ago", said["landed"])
-    listed = quick("worktree", "prune", "--json").json["kept"]
-    assert f"queen worktree remove {made['landed'].name}" in [each["hint"] for each in listed]
+    assert said["landed"].startswith("landed was there lately, ")
     assert "squashed" in said
     assert made["landed"].exists()
     assert made["squashed"].exists()

@@ -61,9 +61,8 @@ def prune(hive: Services, *, droids: Collection[str] | None = None) -> Pruned:
         if note.adopted or note.keeps_work:
             pruned.kept.append(Kept(place.path, "it was handed over by a person", ""))
         elif why := _in_use(hive, place, asks=droids is None):
-            pruned.kept.append(
-                Kept(place.path, why, suggested("queen worktree remove", place.name))
-            )
+            way = suggested("queen worktree remove", place.name)
+            pruned.kept.append(Kept(place.path, why, f"{way}, which says what would be lost"))
         else:
             try:
                 pruned.removed.append(remove(hive, place.path))
@@ -85,6 +84,6 @@ def _in_use(hive: Services, place: Place, *, asks: bool) -> str:
         return "nothing was done in it yet"
     droid = place.droid
     if asks and droid is not None and place.last_seen_at and not hive.droids.is_quiet(droid):
-        seen_ms, now_ms = hive.droids.seen_ms(droid) or 0, hive.now_ms()
-        return f"{droid} was there {format_duration((now_ms - seen_ms) / 1000)} ago"
+        ago = format_duration((hive.now_ms() - (hive.droids.seen_ms(droid) or 0)) / 1000)
+        return f"{droid} was there lately, {ago} ago"
     return ""
