@@ -78,9 +78,11 @@ def waiting_for(what: str, wait_s: float) -> Iterator[Callable[[float], None]]:
 
 
 def _at_work() -> str:
-    hive = invocation().hive
-    had = [f"{each.droid} has {each.issue_id}" for each in hive.assignments.find()]
-    return f": {some(had, _SHOWN)}" if had else ""
+    issues: dict[str, list[str]] = {}
+    for each in invocation().hive.assignments.find():
+        issues.setdefault(each.droid, []).append(each.issue_id)
+    had = [f"{droid} has {some(ids, _SHOWN)}" for droid, ids in issues.items()]
+    return f": {some(had, _SHOWN, '; ')}" if had else ""
 
 
 def _wait_on_terminal(progress: Waiting | None) -> None:

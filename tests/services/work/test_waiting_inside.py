@@ -74,10 +74,10 @@ def test_whoever_waits_for_an_issue_is_told_again_who_has_which(
     quick: QuickQueen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(progress, "_LINE_EVERY_S", 0)
-    quick("claim", "qb-1", as_="api")
+    quick("claim", "qb-1", "qb-2", as_="api")
     waited = quick("next", "--wait", "1s", as_="ui")
     assert waited.code == 6
-    assert "queen: waiting for an issue, 0s so far: api has qb-1\n" in waited.err
+    assert "queen: waiting for an issue, 0s so far: api has qb-1, qb-2\n" in waited.err
     assert "so far" not in quick("next", "--wait", "1s", "--json", as_="ui").err
 
 

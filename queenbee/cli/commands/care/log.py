@@ -25,6 +25,8 @@ _CHARS = 70
 
 def _show(changes: Streamed) -> None:
     for each in cast("Iterable[Change]", changes.values):
+        if each.kind == "issues" and each.before is None and each.by is None:
+            continue  # It is as it was before QueenBee first changed it.
         at, what = (each.at or "?")[:19].replace("T", " "), _WORDS.get(each.kind, _other)(each)
         # Rows of issues do not say who changed them.
         who = each.by or ("somebody" if each.kind != "issues" else "")
