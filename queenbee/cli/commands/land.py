@@ -57,7 +57,7 @@ def _show(value: dict[str, Any]) -> None:
         else:
             _show_landing(value)
     if value["next"] is not None:
-        views.show_next(value["next"], landed=True)
+        views.show_next(value["next"], landed=value["landing"] is not None)
 
 
 def _show_result(result: dict[str, Any]) -> None:

@@ -106,7 +106,7 @@ class Joining:
         """Puts what was committed since `head` upon the commit that it has landed as. Raises as
         `bring`.
         """
-        self._rebase(landed, f"--onto={landed}", no_dash(head))
+        self._rebase(landed, since=head)
 
     def conflicts_with(self, target: str) -> list[str]:
         """Returns the files that a merge of the target would leave to the actor."""
@@ -256,13 +256,14 @@ class Joining:
         how = ("diff-files", "--name-only", "-z")
         return set(names_in(git(*how, cwd=self._place.tree)))
 
-    def _rebase(self, target: str, *how: str) -> None:
+    def _rebase(self, target: str, since: str | None = None) -> None:
         place = self._place
+        onto = (no_dash(target),) if since is None else (f"--onto={target}", no_dash(since))
         if place.is_own:
             place.refuse_overwriting(target, replays=True)
         self._commands.wait_for_index(place.git_dir)
         self._commands.step.write("rebase", before=place.head(), after=target)
-        done = self._commands("rebase", *(how or (no_dash(target),)), cwd=place.tree)
+        done = self._commands("rebase", *onto, cwd=place.tree)
         self._go_on_rebasing(done)
 
     def _go_on_rebasing(self, done: Done) -> None:
