@@ -193,8 +193,16 @@ def _usage_error(error: click.ClickException, arguments: list[str]) -> QueenErro
     hint = getattr(error, "hint", hint)
     message = " ".join(error.format_message().split())
     if message.startswith("Got unexpected extra argument"):
-        hint = _beside(context, arguments) or f"put quotes around text that contains spaces; {hint}"
+        way = "put quotes around text that contains spaces" if _has_words(context) else "without it"
+        hint = _beside(context, arguments) or f"{way}; {hint}"
     return exits.UsageError(message, hint=hint)
+
+
+def _has_words(context: click.Context | None) -> bool:
+    """Returns whether the command takes anything but options."""
+    return context is None or any(
+        isinstance(each, click.Argument) for each in context.command.params
+    )
 
 
 def _beside(context: click.Context | None, arguments: list[str]) -> str | None:

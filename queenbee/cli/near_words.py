@@ -28,7 +28,7 @@ _MEANT = {
         "reserve": "lock lease",
         "reserve list": "leases locks reservations reserved",
         "reserve release": "unlock unreserve",
-        "msg send": "tell say write mail-send",
+        "msg send": "tell say write ask mail-send msg-ask",
         "msg inbox": "mail messages",
         "bead verify": "bead-check bead-run",
         "undo": "revert rollback",
@@ -64,12 +64,15 @@ def beside(command: str, words: Sequence[str]) -> str | None:
         return "issue"
     if words[:1] and words[0] in _INSIDE.get(command, {}):
         return command
-    return {"next": "claim", "issues": "show"}.get(command)
+    named = {"next": "claim", "issues": "show", "report": "report -o"}
+    return named.get(command)
 
 
 def line(context: click.Context, command: str, rest: Iterable[str]) -> str:
     """Returns the corrected line; if that is not all it needs, the command's help."""
     words = [each for each in rest if each != "--json"]
+    if words[:1] and words[0] in command.split():  # `new issue TITLE`
+        words = words[1:]
     if words and (instead := _INSIDE.get(command, {}).get(words[0])) is not None:
         words = [*words[1:], *instead]
     if not words and _needs_more(context.find_root(), command):

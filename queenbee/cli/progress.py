@@ -49,7 +49,8 @@ def waiting() -> Callable[[Waiting | None], None] | None:
 def waiting_for(what: str, wait_s: float) -> Iterator[Callable[[float], None]]:
     """Shows on a terminal what is waited for, and for how long at most, until the block ends.
 
-    The block gets what says elsewhere, every ten seconds, who has an issue, given the seconds.
+    The block gets what says elsewhere, each time after twice as long, who has an issue, given the
+    seconds.
     """
     begun_s, is_json = time.monotonic(), invocation().json
     shown = bool(wait_s) and sys.stderr.isatty() and not is_json
@@ -62,7 +63,7 @@ def waiting_for(what: str, wait_s: float) -> Iterator[Callable[[float], None]]:
     def say_again(waited_s: float) -> None:
         nonlocal again_s
         if waited_s >= again_s and not (shown or is_json):
-            again_s += _LINE_EVERY_S
+            again_s *= 2
             tell(f"waiting for {what}, {format_duration(waited_s)} so far{_at_work()}")
 
     try:
@@ -77,9 +78,11 @@ def waiting_for(what: str, wait_s: float) -> Iterator[Callable[[float], None]]:
 
 
 def _at_work() -> str:
-    hive = invocation().hive
-    had = [f"{each.droid} has {each.issue_id}" for each in hive.assignments.find()]
-    return f": {some(had, _SHOWN)}" if had else ""
+    issues: dict[str, list[str]] = {}
+    for each in invocation().hive.assignments.find():
+        issues.setdefault(each.droid, []).append(each.issue_id)
+    had = [f"{droid} has {some(ids, _SHOWN)}" for droid, ids in issues.items()]
+    return f": {some(had, _SHOWN, '; ')}" if had else ""
 
 
 def _wait_on_terminal(progress: Waiting | None) -> None:

@@ -4,6 +4,9 @@ worktree: asks a person, tells everybody else.
 
 from __future__ import annotations
 
+import os
+from contextlib import suppress
+
 import click
 
 from queenbee.checks.finding import check_setting, found_checks
@@ -11,10 +14,16 @@ from queenbee.checks.setup_finding import found_setup
 from queenbee.cli.app import Invocation
 from queenbee.cli.person import sits_here
 from queenbee.core.text import suggested
+from queenbee.errors import NotFound
+from queenbee.git.contents.landing_messages import other_message
+from queenbee.git.hooks import HookFolder
+from queenbee.git.worktrees.copying import included
 from queenbee.services.seeing import set_value
+from queenbee.store.git_files.ignore_files import is_ignored_by_git
 from queenbee.store.layout import Layout
 
 _NONE = "-"
+_ENV = ".env"
 
 
 def settle_check(call: Invocation, layout: Layout) -> str:
@@ -52,6 +61,25 @@ def settle_setup(call: Invocation, layout: Layout) -> str:
         set_value(layout, "worktree.setup", said, holder=call.actor or "queen init")
         call.tell(f"set: worktree.setup = {said}")
     return ""
+
+
+def tell_lacking(call: Invocation, layout: Layout) -> None:
+    """Says what this repository has that needs a setting: a file that worktrees lack, and a hook
+    that judges what commits say.
+    """
+    said, path = layout.settings, os.path.join(layout.root, _ENV)
+    if said.problem is not None:
+        return
+    is_copied = said.worktree_copy or included(layout.root)
+    if os.path.isfile(path) and not is_copied and is_ignored_by_git(layout, _ENV, os.environ):
+        way = suggested("queen config set worktree.copy", _ENV)
+        call.tell(f"git ignores {_ENV}, so worktrees lack it; if tests need it: {way}")
+    hook = ""
+    with suppress(NotFound):  # Without git installed.
+        hook = HookFolder(layout.root).path("commit-msg")
+    if os.path.isfile(hook) and not said.land_message:
+        way = other_message("land.message")
+        call.tell(f"a hook judges what commits say; for those of QueenBee: {way}")
 
 
 def _checked(said: str) -> str:

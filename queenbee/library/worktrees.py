@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from queenbee._typed import typed
-from queenbee.core.text import mentioned, named
-from queenbee.errors import ExternalFailure, InvalidInput, QueenError
+from queenbee.core.text import mentioned, named, suggested
+from queenbee.errors import ExternalFailure, InvalidInput, NotFound, QueenError
 from queenbee.git.beforehand.hindrances import hindrances
 from queenbee.git.ownership import adopt, refuse_other_hive
 from queenbee.git.trees.elsewhere import tell_led_away
@@ -61,7 +61,13 @@ class Worktrees:
             self._tell(news)
         preparing.seen_setup(self._layout, self._hive.asks_person)
         self._adopt(adopt)
-        made = self._made(name, issue_id, bead, path=path, branch=branch, new=new)
+        try:
+            made = self._made(name, issue_id, bead, path=path, branch=branch, new=new)
+        except NotFound as error:
+            if issue_id is not None and issue_id.isalpha():  # The name of another agent.
+                way = suggested("queen worktree add", issue_id)
+                error.hint = f"one name each: {way}; or {error.hint}"
+            raise
         for each in adopt:
             if each != made.branch:
                 said = f"{made.droid} works on {named([made.branch])}"

@@ -8,7 +8,7 @@ from functools import partial
 from queenbee._typed import typed
 from queenbee.core.ids import WHOLE
 from queenbee.core.names import EVERYONE, PERSON, several
-from queenbee.core.records import ACKED, IMPORTANCES, READ, Message, mark_of
+from queenbee.core.records import ACKED, IMPORTANCES, READ, Message, Record, mark_of
 from queenbee.core.text import suggested
 from queenbee.core.timestamps import format_ms, instant_ms
 from queenbee.errors import InvalidInput, NotFound, NotYours, QueenError
@@ -205,7 +205,11 @@ class Messages:
         """Replies to a message to the actor, and acknowledges it. A person (`as_person`) answers
         what is to `human` as well, under the name that is set, or as `human`. Raises `NotYours`.
         """
-        person = as_person and self.get(message_id).to == PERSON
+        try:
+            person = as_person and self.get(message_id).to == PERSON
+        except NotFound as error:
+            error.hint = suggested("queen msg inbox", as_=PERSON, unread=True)
+            raise
         who = self._store.author if as_person else self._store.actor
         [parent] = self._to_actor([message_id], PERSON if person else who)
         draft = {**_HEADERS, "to": parent.from_, "body": body, "reply_to": parent.id}
@@ -488,19 +492,29 @@ class Messages:
             return [self._mark(tx, message, {READ: tx.now}) for message in unread[:limit]]
 
     def drop_merged(self) -> None:
-        """Marks as read the unread messages about landings whose commits the branch of this
-        worktree has by now. Never fails.
+        """Marks as read the unread messages that no longer hold: about landings whose commits the
+        branch of this worktree has by now, and nudges about what the actor no longer has. Never
+        fails.
         """
         has, layout = self._store.has_commit, self._store.layout
-        if has is None:
-            return
 
-        def is_merged(message: Message) -> bool:
+        def is_settled(message: Message) -> bool:
+            if message.get("nudge") is True:
+                return not self._has_since(message.created_ms)
             commit = message.get(LANDED)
-            return isinstance(commit, str) and commit.isalnum() and has(layout, commit)
+            if has is None or not (isinstance(commit, str) and commit.isalnum()):
+                return False
+            return has(layout, commit)
 
         with suppress(QueenError):
-            self.read_unread(wanted=is_merged)
+            self.read_unread(wanted=is_settled)
+
+    def _has_since(self, at_ms: int) -> bool:
+        """Returns whether the actor has an issue or files that it had at that instant."""
+        active = {"droid": self._store.actor, "status": "active"}
+        kinds = ("assignments", "reservations")
+        rows = (row for kind in kinds for row in self._store.state(kind).select(active))
+        return any(Record(row).created_ms <= at_ms for row in rows)
 
     def delete(self, message_id: str) -> Message:
         """Hides a message for both sides; only its sender or recipient may. Repeating it

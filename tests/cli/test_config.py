@@ -29,6 +29,16 @@ def test_what_is_set_says_how_it_is_committed(quick: QuickQueen, repo: Path, tom
     assert git(repo, "diff", "--cached", "--name-only") == "own.txt\n"
 
 
+def test_a_commit_by_hand_has_the_form_that_is_set(
+    quick: QuickQueen, repo: Path, toml: Path
+) -> None:
+    git(repo, "add", ".beads/queen.toml")
+    git(repo, "commit", "-qm", "settings")
+    said = quick("config", "set", "land.message", "chore({id}): {title}", cwd=repo).out
+    assert "commit -m 'chore: settings' -- .beads/queen.toml" in said
+    assert "chore: settings' -s" in quick("config", "set", "land.signoff", "true", cwd=repo).out
+
+
 def test_what_is_set_already_says_so_and_by_whom(quick: QuickQueen, repo: Path, toml: Path) -> None:
     git(repo, "add", ".beads/queen.toml")
     git(repo, "commit", "-qm", "settings", "--author", "fern <fern@example.com>")

@@ -135,6 +135,27 @@ MISTAKES = {
         "queen issue wait --mail --timeout 1s --as ana",
         "timed out after 1s",
     ),
+    "a message without its quotes": (
+        f"{SHOP} {WORK}",
+        "queen land -m Round the prices --next",
+        "the is no issue",
+    ),
+    "landing from the main worktree": (
+        f"{SHOP} {WORK}",
+        "cd ../shop && queen land --as ui",
+        "shop-ui && queen --as ui land",
+    ),
+    "landing from the main worktree by nobody": (SHOP, "queen land", "not a linked worktree"),
+    "a noun behind its verb": (SHOP, "queen new issue 'Round it' --as ana", "Did you mean 'issue"),
+    "a file of a report": (SHOP, "queen report r.html", "unexpected extra argument"),
+    "an argument too many": (SHOP, "queen undo t-1", "unexpected extra argument"),
+    "two worktrees at once": (SHOP, "queen worktree add ui api", "'api'"),
+    "a question": (f"{SHOP} && {NAME}", "queen msg ask human 'May I?'", "Did you mean 'msg send'"),
+    "an answer to a name": (
+        f"{SHOP} && queen --as api msg send human 'May I?'",
+        "queen answer api Yes",
+        "there is no message 'api'",
+    ),
     "an override under another name": (
         f"{SHOP} {WORK}",
         "queen land --no-verify",

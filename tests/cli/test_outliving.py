@@ -165,8 +165,10 @@ def test_whoever_types_ctrl_c_takes_it_back(
 ) -> None:
     started = begun(queen, tree, gate)
     started.send_signal(signal.SIGINT)
-    started.communicate(timeout=60)
+    out, _ = started.communicate(timeout=60)
     assert started.returncode == 130
+    head = git(tree, "rev-parse", "HEAD")[:10]
+    assert f"nothing was landed; {head} stays on ui: queen land\n" in out
     gate.touch()
     assert not has_landed(repo)
     assert git(tree, "status", "--porcelain") == ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hives import Queen, at_a_terminal
+from hives import Queen, at_a_terminal, git
 
 pytestmark = pytest.mark.slow
 
@@ -35,6 +35,21 @@ def test_a_person_is_asked_and_has_then_seen_it(queen: Queen) -> None:
     assert setting(queen) == "true\n"
     assert queen("worktree", "add", "ui").code == 0
     assert queen("init", "--json").json["to_set_setup"] == ""
+
+
+def test_what_worktrees_lack_and_a_hook_that_judges_messages_are_named(
+    queen: Queen, repo: Path
+) -> None:
+    for name, text in {".gitignore": ".env\n", ".env": "A=1\n", ".husky/commit-msg": ""}.items():
+        (repo / name).parent.mkdir(exist_ok=True)
+        (repo / name).write_text(text)
+    git(repo, "config", "core.hooksPath", ".husky/_")
+    said = queen("init").err
+    assert "worktrees lack it; if tests need it: queen config set worktree.copy .env" in said
+    assert "queen config set land.message 'chore({id}): land {title}'" in said
+    assert queen("config", "set", "worktree.copy", ".env").code == 0
+    assert queen("config", "set", "land.message", "chore: {title}").code == 0
+    assert queen("init").err == ""
 
 
 def test_a_person_may_want_none(queen: Queen) -> None:

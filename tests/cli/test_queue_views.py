@@ -125,7 +125,7 @@ def test_who_is_silent_with_the_last_issue_is_named_wherever_somebody_waits_for_
     write_lines(beads / "issues.jsonl", {"id": "qb-1", "title": "Last", "status": "open"})
     quick("claim", "qb-1", as_="fern")
     frozen.advance(16 * 60)
-    silent = "silent for 16m"
+    silent = "last seen 16m ago"
     assert f"qb-1  Last  (fern has it, {silent})" in quick("next", as_="amber").out
     timed_out = quick("next", "--wait", "1s", as_="amber")
     assert timed_out.code == 6

@@ -68,7 +68,11 @@ def test_a_message_is_kept_that_looks_like_a_comment(
 def test_with_nothing_to_commit_it_lands_what_there_is(quick: QuickQueen, tree: Path) -> None:
     git(tree, "add", "-A")
     git(tree, "commit", "-qm", "mine")
-    assert quick("land", "-m", "nothing", cwd=tree).code == 0
+    done = quick("land", "-m", "nothing", cwd=tree)
+    assert (done.code, "nothing is left to commit: the text of -m is not used" in done.out) == (
+        0,
+        True,
+    )
     assert git(tree, "log", "-1", "--format=%s", "--no-merges").strip() == "mine"
 
 
@@ -292,18 +296,37 @@ def test_a_huge_file_is_not_even_stored(quick: QuickQueen, repo: Path, tree: Pat
     assert max(sizes) < 2**20
 
 
-def test_what_git_and_its_hooks_say_is_told(quick: QuickQueen, repo: Path, tree: Path) -> None:
+def test_what_git_and_its_hooks_warn_of_is_told(quick: QuickQueen, repo: Path, tree: Path) -> None:
     git(repo, "config", "core.autocrlf", "input")
-    (tree / "dos.txt").write_bytes(b"one\r\n")
+    for number in range(25):
+        (tree / f"dos{number}.txt").write_bytes(b"one\r\n")
     hook = repo / ".git" / "hooks" / "pre-commit"
-    hook.write_text("#!/bin/sh\nprintf 'style: \\033[31mfine\\n' >&2; seq 100 >&2\n")
+    hook.write_text("#!/bin/sh\necho step done\nprintf 'warning: \\033[31mold style\\n'\n")
     hook.chmod(0o755)
     done = quick("land", "-m", "all", cwd=tree)
     assert done.code == 0, done
     assert "CRLF will be replaced by LF" in done.out
-    assert "style: " in done.out
     assert "\033" not in done.out
     assert "more lines" in done.out
+    for each in tree.glob("dos*"):
+        each.unlink()
+    done = quick("land", "-m", "fewer", cwd=tree)
+    assert "old style" in done.out
+    assert "step done" not in done.out
+
+
+def test_a_refused_commit_is_told_what_may_help(quick: QuickQueen, repo: Path, tree: Path) -> None:
+    hook = repo / ".git" / "hooks" / "commit-msg"
+    hook.write_text("#!/bin/sh\ngrep -q '^feat: ' \"$1\"\n")
+    hook.chmod(0o755)
+    refused = quick("land", "-m", "all", cwd=tree)
+    assert "if a hook refuses the message, in its form: queen land -m MESSAGE" in refused.err
+    hook.unlink()
+    for key in ("name", "email"):
+        git(repo, "config", f"user.{key}", "")
+    no_identity = {f"GIT_{who}_{what}": "" for who in ("AUTHOR", "COMMITTER") for what in ("NAME",)}
+    refused = quick("land", "-m", "all", cwd=tree, env=no_identity)
+    assert "try: git config user.name NAME && git config user.email EMAIL, then" in refused.err
 
 
 def test_what_was_in_git_before_is_no_new_secret(quick: QuickQueen, repo: Path, tree: Path) -> None:

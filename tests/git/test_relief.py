@@ -237,5 +237,5 @@ def test_the_end_of_its_agent_is_a_sign_of_death(team: Callable[[str], Path], be
             assert answer_of(next_of(amber, "3s"))[0] == 6
         finally:
             client.kill()
-    assert "silent for" in Queen(amber)("status").out
+    assert "last seen " in Queen(amber)("status").out
     assert answer_of(next_of(amber))[0] == 0

@@ -92,7 +92,7 @@ def test_names_what_git_ignores_in_the_main_worktree_and_the_command_that_copies
     assert (done.code, done.error["code"]) == (3, "target_fails"), done
     way = "queen config set --add worktree.copy /.env && queen worktree setup"
     assert f"and not .env; if the check needs it: {way}" in done.error["message"]
-    assert done.error["hint"].startswith("if it is for nothing that is lacking, mend main")
+    assert done.error["hint"].startswith("if it fails for another reason, mend main")
     assert red.quick("config", "set", "--add", "worktree.copy", "/.env").code == 0
     git(red.repo, "commit", "-qam", "copy")
     assert red.land("ui").code == 0

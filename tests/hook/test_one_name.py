@@ -288,7 +288,7 @@ def test_what_a_session_had_ends_with_it_or_is_told_to_the_next_one(
     assert Hive.open(tree).droids.has_ended(NAMES["opencode"])
     start = {"hook_event_name": "SessionStart", "source": "startup", "cwd": str(tree)}
     answer = clients["claude"].hook({**start, "session_id": IDS["claude"]})
-    assert f"{NAMES['opencode']} has qb-1, silent for" in json.dumps(answer)
+    assert f"{NAMES['opencode']} has qb-1, last seen " in json.dumps(answer)
 
 
 def test_what_a_client_had_that_was_killed_ends_when_the_next_session_begins(

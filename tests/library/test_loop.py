@@ -173,6 +173,7 @@ def test_the_log_prints_what_the_calls_return(team: Hive) -> None:
     team.issues.edit("qb-2", title="Other")
     shown = command(team, "log", "--json").out.splitlines()
     assert [json.loads(each) for each in shown] == to_plain(team.log())
+    assert not {"somebody", "described"} & {*command(team, "log").out.split()}
     (line,) = command(team, "log", "--kind=reservations", "--path=src/a", "--json").out.splitlines()
     assert json.loads(line)["after"]["pattern"] == "src/**"
     assert command(team, "log", "--droid=api", "--json").out == ""

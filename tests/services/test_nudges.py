@@ -160,6 +160,23 @@ def test_an_unanswered_minute_lets_anybody_take_over(
     assert reviewer.reservations.reserve(["b.py"], force=True)  # Still no sign of life.
 
 
+def test_a_nudge_is_no_news_once_nothing_of_what_it_is_about_is_left(
+    stalled: Hive, reviewer: Hive, clock: Clock
+) -> None:
+    def unread() -> list[str]:
+        stalled.messages.drop_merged()
+        return [each.id for each in stalled.messages.inbox(unread=True)]
+
+    asked = reviewer.nudges.nudge("ui-engineer")
+    assert unread() == [asked.id]
+    clock.advance(60)
+    reviewer.reservations.reserve(["a.py"], force=True)
+    assert asked.id in unread()
+    reviewer.reservations.reserve(["b.py"], force=True)
+    stalled.reservations.reserve(["c.py"])
+    assert asked.id not in unread()
+
+
 @pytest.mark.parametrize("answer", ["note_presence", "write", "edit"])
 def test_an_answer_keeps_what_it_has(
     stalled: Hive, reviewer: Hive, clock: Clock, answer: str

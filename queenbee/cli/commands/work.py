@@ -270,10 +270,16 @@ def _show_end(nothing: Nothing) -> None:
 
 def _to_commit(beads_dir: str) -> str:
     """Returns how to commit the records, and nothing else that is staged there."""
+    from queenbee.git.contents.landing_messages import (  # noqa: PLC0415 - start-up
+        RECORDS,
+        commit_options,
+    )
+
     folder, name = os.path.split(beads_dir)
     folder, files = shell_word(folder), shell_word(f"{name}/*.jsonl")
     add = f"git -C {folder} add {files}"
-    commit = f"git -C {folder} commit -m records -- {files}"
+    options = commit_options(invocation().hive.layout.settings, RECORDS)
+    commit = f"git -C {folder} commit {options} -- {files}"
     return printable(f"The hive's records are not committed: {add} && {commit}")
 
 
@@ -488,9 +494,9 @@ def _show_asked(messages: Sequence[Message]) -> None:
 
     short = short_ids("messages", messages[:_SHOWN])
     for want in map(of_message, messages[:_SHOWN]):
-        asks = want.kind == "answer"
-        answer = suggested("queen answer", short[want.about], "TEXT")
-        way = answer if asks else "queen msg read --as human"
+        way = suggested("queen answer", short[want.about], "TEXT")
+        if want.kind != "answer":
+            way += ", or queen msg read --as human"
         paragraph(printable(f"for a person: {want.text}: {way}"), bold=True)
     if len(messages) > _SHOWN:
         paragraph(f"… {len(messages) - _SHOWN} more: queen msg inbox --as human")
@@ -516,11 +522,7 @@ def _show_for_a_person(status: Status) -> None:
 
 
 def _show_me(status: Status, now_ms: int) -> None:
-    if status.actor is None:
-        paragraph(
-            "no name is set for you: --as NAME, QUEEN_DROID=NAME, or queen hive whoami --set NAME"
-        )
-    else:
+    if status.actor is not None:
         paragraph(f"{printable(status.actor)} (you)", bold=True)
         if status.me is None:
             paragraph("  no issue and no reservation")

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from queenbee.core.text import filled, one_line, shortened, suggested
+from queenbee.core.text import filled, one_line, shell_word, shortened, suggested
 from queenbee.git.run import line
 
 if TYPE_CHECKING:
@@ -35,6 +35,12 @@ def other_message(setting: str) -> str:
         f"{suggested('queen config set', setting, 'chore({id}): land {title}')}, in the form "
         "that the hook wants"
     )
+
+
+def commit_options(settings: Settings, subject: str) -> str:
+    """Returns the options of a `git commit` by hand, with a subject of the form that is set."""
+    text = _whole(settings.land_message, About("").named(subject), "")
+    return f"-m {shell_word(text)}{' -s' * settings.land_signoff}"
 
 
 class About(NamedTuple):

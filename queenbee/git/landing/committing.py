@@ -14,7 +14,7 @@ from queenbee.errors import ExternalFailure, QueenError, Unreadable
 from queenbee.git.changes import merge_heads
 from queenbee.git.contents.signing import SigningWait, signs
 from queenbee.git.contents.unfit_blobs import MOST_BYTES, changes, unfit
-from queenbee.git.landing.commands import ACTION, differing, git
+from queenbee.git.landing.commands import ACTION, differing, git, line
 from queenbee.git.landing.judged.nested import lost, unregistered
 from queenbee.git.landing.refusals import (
     CommitRefused,
@@ -52,6 +52,7 @@ _MOST_SAID = 20
 _MOST_CHARS = 200
 _MOST_SAID_CHARS = 1_000
 """Of what refuses a commit."""
+_WARNING = b"warning:"
 
 
 def commit_all(
@@ -203,10 +204,22 @@ class _Commit:
             why = without_escapes(os.fsdecode(out + err))[-_MOST_SAID_CHARS:].strip()
             raise CommitRefused(
                 *why_refused("the commit was refused, so nothing was landed", why, status),
-                hint="see to the hook, or the key that signs, then the same queen land again",
+                hint=_way_on(tree),
                 files=[each.path for each in self._changed],
             )
-        self.said += out + err
+        # Of a hook that refuses nothing, as of git, a warning counts.
+        lines = (out + err).splitlines(keepends=True)
+        self.said += b"".join(each for each in lines if each.startswith(_WARNING))
+
+
+def _way_on(tree: str) -> str:
+    """Returns what may help where git refuses a commit."""
+    if line("var", "GIT_COMMITTER_IDENT", cwd=tree, repository={}) is None:
+        return "git config user.name NAME && git config user.email EMAIL, then queen land again"
+    return (
+        "mend what it names, or the key that signs, then the same queen land again; if a hook "
+        "refuses the message, in its form: queen land -m MESSAGE"
+    )
 
 
 class _Index:

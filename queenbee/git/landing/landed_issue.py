@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from queenbee.checks.consent import Consent
 from queenbee.core.conflicts.appended import everybody_appends_to
-from queenbee.core.names import EVERYONE, PERSON
+from queenbee.core.names import EVERYONE, PERSON, nearest
 from queenbee.core.reviews.review import Review, proposed_branch
 from queenbee.core.text import mentioned, named, quotation, shell_word, some, suggested
 from queenbee.documents.ralph.verify import seen_checks
@@ -54,6 +54,7 @@ from queenbee.services.waiting.landing_record import issues_landing
 from queenbee.services.work.taking import to_land
 from queenbee.services.writing.secrets import redacted
 from queenbee.store import giving_up
+from queenbee.store.git_files.worktrees import commit_at
 from queenbee.store.trust import of_setting
 from queenbee.workflows.completing import GOOD, Completion, check, complete
 
@@ -127,6 +128,8 @@ def land_issue(
     let_ask(hive)
     rules = Rules.of(hive, asked.check)
     refuse_unchecked(rules.check, asked)
+    if hive.layout.worktree is None:
+        landing_branch(hive.layout, hive.actor_or_none)
     terms = Terms(hive, confirm=asked.confirm, tell=tell)
     issue_id, *others = dict.fromkeys(
         _issue(hive, each, asked) for each in (asked.issue_id, *asked.also)
@@ -278,7 +281,10 @@ class _IssueWork(Work):
         try:
             messages = Messages.of(layout.settings, layout.tree)
             message = messages.signed_off(message)
+            before = commit_at(layout.tree)
             said = commit_all(layout, message, allow_secrets=allowed, tell=self.tell)
+            if commit_at(layout.tree) == before:
+                self.tell("nothing is left to commit: the text of -m is not used")
         except CommitRefused as error:
             raise self._kept_out(error) from None
         for each in said:
@@ -628,10 +634,7 @@ def _is_unverified(record: VerificationRecord) -> bool:
 def _issue(hive: Hive, issue_id: str | None, asked: Request) -> str | None:
     """Returns the issue to complete, which the actor may end; None if it has none."""
     if issue_id is not None:
-        if " " in issue_id:
-            raise InvalidInput(
-                f"{mentioned(issue_id)} is no issue", hint=f"queen land -m {shell_word(issue_id)}"
-            )
+        _refuse_text(hive, issue_id, asked)
         issue_id = hive.issue_id(issue_id)
         done = hive.issues.completion(issue_id)
         was_done_here = done is not None and done.droid == hive.actor
@@ -649,6 +652,18 @@ def _issue(hive: Hive, issue_id: str | None, asked: Request) -> str | None:
     if not mine:
         _refuse_lost(hive)
     return mine[0] if mine else None
+
+
+def _refuse_text(hive: Hive, issue_id: str, asked: Request) -> None:
+    """Raises `InvalidInput` for a text in place of an issue, also one without its quotes."""
+    words = [each for each in (asked.message, asked.issue_id, *asked.also) if each is not None]
+    if " " not in issue_id:
+        known = {*hive.issues.ids(), *(each.issue_id for each in hive.assignments.find())}
+        if len(words) < 2 or any(nearest(each, known) or each in known for each in words):
+            return
+    text = shell_word(issue_id if " " in issue_id else " ".join(words))
+    more = " --next" * asked.take_next
+    raise InvalidInput(f"{mentioned(issue_id)} is no issue", hint=f"queen land -m {text}{more}")
 
 
 def _kept_options(asked: Request) -> str:

@@ -95,8 +95,11 @@ def land(  # noqa: PLR0913 - by name
                     done = one.land(turn)
         except Unresolved as error:
             one.meet_conflict(error.files)
-        except (QueenError, OSError, KeyboardInterrupt):  # Others may be landing it.
+        except (QueenError, OSError, KeyboardInterrupt) as error:  # Others may be landing it.
             if one.promised.kept_at_last() is None:
+                if isinstance(error, KeyboardInterrupt):
+                    head, branch = one.place.head()[:10], one.place.branch
+                    tell(f"nothing was landed; {head} stays on {branch}: queen land")
                 raise
         if done is not None:
             return one.followed(done) if done.commit is not None else done

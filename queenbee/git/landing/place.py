@@ -352,7 +352,7 @@ class Place:
         tree = self.main_tree
         asked = ("status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames")
         changed = {each[3:] for each in names_in(git(*asked, cwd=tree))}
-        files = sorted(changed & set(differing(tree, self.target_ref, head)))
+        files = sorted(changed & set(differing(tree, "HEAD", head)))
         # The records change all the time, and are in the way of none but themselves.
         files = [each for each in files if not each.startswith(f"{_HIVE}/")] or files
         return MainBlocked(
@@ -394,14 +394,18 @@ class Place:
         )
 
 
-def landing_branch(layout: Layout) -> tuple[GitTree, str, str]:
+_ADD = "queen worktree add NAME, and work there"
+
+
+def landing_branch(layout: Layout, droid: str | None = None) -> tuple[GitTree, str, str]:
     """Returns the worktree that the actor is in, the branch that lands, and the one on which it
-    does. Raises `InvalidInput` if there is nothing to land, or the main worktree has no branch, and
-    `Conflict` for a branch that is not this worktree's own.
+    does. Raises `InvalidInput` if there is nothing to land, with where the `droid` works, or the
+    main worktree has no branch, and `Conflict` for a branch that is not this worktree's own.
     """
     here, target = git_tree(layout.tree), target_branch(layout)
     if here is None or not here.linked:
-        raise _not_linked(here, target)
+        own = (each.path for each in worktrees(layout) if each.linked and each.droid == droid)
+        raise _not_linked(here, target, next(own, None) if droid else None)
     refuse_elsewhere(here.tree)
     refuse_lost(layout)
     branch = _rebased(here.git_dir) or current_branch(here.git_dir)
@@ -416,13 +420,13 @@ def landing_branch(layout: Layout) -> tuple[GitTree, str, str]:
     return here, branch, target
 
 
-def _not_linked(here: GitTree | None, target: str | None) -> InvalidInput:
+def _not_linked(here: GitTree | None, target: str | None, own: str | None) -> InvalidInput:
     """Returns the refusal of a landing from the main worktree: a branch there needs its own."""
     branch = current_branch(here.git_dir) if here is not None else None
     remote = remote_of(here.common_dir, target) if here is not None and target else None
     main = (target or "").removeprefix(f"{remote}/") if remote is not None else target
     if branch is None or main is None or branch == main:
-        hint = "queen worktree add NAME, and work there"
+        hint = f"{suggested('cd', own)} && queen land" if own else _ADD
         return InvalidInput("this is not a linked worktree: there is nothing to land", hint=hint)
     way = (
         f"{suggested('git switch', main)} && {suggested('queen worktree add NAME', branch=branch)}"

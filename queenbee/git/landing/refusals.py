@@ -103,12 +103,17 @@ class MainBlocked(NotLanded):
     code = "main_blocked"
 
 
-def way_past(tree: str, files: Sequence[str]) -> str:
+def aside(tree: str, files: Sequence[str]) -> str:
     """Returns what takes files of a worktree out of the way, typed in any folder. `git stash` alone
     leaves those that git does not track.
     """
     stash = suggested("git --literal-pathspecs -C", tree)
-    return f"{stash} stash push -u -- {' '.join(map(shell_word, files))}; or commit them there"
+    return f"{stash} stash push -u -- {' '.join(map(shell_word, files))}"
+
+
+def way_past(tree: str, files: Sequence[str]) -> str:
+    """Returns the same, and the other way."""
+    return f"{aside(tree, files)}; or commit them there"
 
 
 class PushRefused(NotLanded):

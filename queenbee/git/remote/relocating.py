@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
-from queenbee.core.text import named, shell_quoted, suggested
+from queenbee.core.text import named, suggested
 from queenbee.errors import (
     Conflict,
     ExternalFailure,
@@ -20,6 +20,7 @@ from queenbee.errors import (
     NotFound,
     QueenError,
 )
+from queenbee.git.contents.landing_messages import commit_options
 from queenbee.git.remote.syncing import Synced, sync
 from queenbee.git.run import git, line, names_in, without_programs
 from queenbee.git.unfinished import open_operations
@@ -233,7 +234,8 @@ def _is_ours(hive: Services, name: str, prefix: str) -> bool:
 def _commit(hive: Services, message: str) -> str:
     """Returns the command that commits what is staged; empty if nothing is."""
     is_staged = _git(hive, "diff", "--cached", "--name-only")
-    return f"{_in_root(hive, 'git commit')} -m {shell_quoted(message)}" if is_staged else ""
+    options = commit_options(hive.layout.settings, message)
+    return f"{_in_root(hive, 'git commit')} {options}" if is_staged else ""
 
 
 def _in_root(hive: Services, command: str) -> str:

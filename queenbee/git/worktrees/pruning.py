@@ -6,6 +6,8 @@ import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from queenbee.core.text import suggested
+from queenbee.core.timestamps import format_duration
 from queenbee.errors import QueenError
 from queenbee.git.ownership import worktree_note
 from queenbee.git.worktrees.worktree_care import places, remove
@@ -59,7 +61,8 @@ def prune(hive: Services, *, droids: Collection[str] | None = None) -> Pruned:
         if note.adopted or note.keeps_work:
             pruned.kept.append(Kept(place.path, "it was handed over by a person", ""))
         elif why := _in_use(hive, place, asks=droids is None):
-            pruned.kept.append(Kept(place.path, why, ""))
+            way = suggested("queen worktree remove", place.name)
+            pruned.kept.append(Kept(place.path, why, f"{way}, which says what would be lost"))
         else:
             try:
                 pruned.removed.append(remove(hive, place.path))
@@ -81,5 +84,6 @@ def _in_use(hive: Services, place: Place, *, asks: bool) -> str:
         return "nothing was done in it yet"
     droid = place.droid
     if asks and droid is not None and place.last_seen_at and not hive.droids.is_quiet(droid):
-        return f"{droid} was there lately"
+        ago = format_duration((hive.now_ms() - (hive.droids.seen_ms(droid) or 0)) / 1000)
+        return f"{droid} was there lately, {ago} ago"
     return ""

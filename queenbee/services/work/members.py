@@ -80,7 +80,7 @@ class Member:
 def silence(silent_s: int, waiting: int) -> str:
     """Returns in words for how long a droid has been silent, and how many wait for it."""
     waits = f", {waiting} wait{'s' * (waiting == 1)} for it" if waiting else ""
-    return f"silent for {format_duration(silent_s).split(' ')[0]}{waits}"
+    return f"last seen {format_duration(silent_s).split(' ')[0]} ago{waits}"
 
 
 def live_leases(hive: Services, *, droid: str | None = None) -> list[Reservation]:

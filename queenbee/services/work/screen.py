@@ -205,7 +205,7 @@ def _idle(hive: Services, at_work: Collection[str | None]) -> dict[str, int]:
     """
     since_ms = hive.now_ms() - _HERE_MS
     seen = hive.droids.seen_here().items()
-    others = {*at_work, QUEEN}  # A rehearsal, not somebody.
+    others = {*at_work, QUEEN, PERSON}  # A rehearsal, and who looks.
     return {name: at_ms for name, at_ms in seen if at_ms > since_ms and name not in others}
 
 

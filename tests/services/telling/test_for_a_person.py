@@ -29,6 +29,14 @@ def test_a_question_is_the_first_line_of_queen(asked: QuickQueen) -> None:
     assert "queen answer " in first
 
 
+def test_any_message_can_be_answered_and_who_looks_is_nobody_else(quick: QuickQueen) -> None:
+    quick("msg", "send", "human", "I use UTC", as_="dahlia")
+    lines(quick, "msg", "inbox", as_="human")
+    said = lines(quick)
+    assert ": queen answer " in said[0]
+    assert not [each for each in said if "human (" in each or "no name" in each]
+
+
 def test_somebody_without_a_name_answers_as_human(asked: QuickQueen) -> None:
     name = lines(asked)[0].split("queen answer ")[1].split()[0]
     lines(asked, "answer", name, "Euros")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from hives import QuickQueen, write_lines
 
 from queenbee import Hive
 from queenbee.cli import progress
+from queenbee.cli.app import Invocation
 from queenbee.services.waiting.pauses import finish
 from queenbee.services.work import Wanted, take_next, wait
 
@@ -72,8 +74,21 @@ def test_whoever_waits_for_an_issue_is_told_again_who_has_which(
     quick: QuickQueen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(progress, "_LINE_EVERY_S", 0)
-    quick("claim", "qb-1", as_="api")
+    quick("claim", "qb-1", "qb-2", as_="api")
     waited = quick("next", "--wait", "1s", as_="ui")
     assert waited.code == 6
-    assert "queen: waiting for an issue, 0s so far: api has qb-1\n" in waited.err
+    assert "queen: waiting for an issue, 0s so far: api has qb-1, qb-2\n" in waited.err
     assert "so far" not in quick("next", "--wait", "1s", "--json", as_="ui").err
+
+
+def test_it_is_told_less_and_less_often(hive: Hive, monkeypatch: pytest.MonkeyPatch) -> None:
+    call = Invocation()
+    call.use(hive)
+    monkeypatch.setattr(progress, "invocation", lambda: call)
+    told: list[str] = []
+    monkeypatch.setattr(progress, "tell", told.append)
+    with progress.waiting_for("an issue", 600) as again:
+        for waited_s in range(600):
+            again(waited_s)
+    said = [re.findall(", (.*) so far", each) for each in told]
+    assert said == [["10s"], ["20s"], ["40s"], ["1m 20s"], ["2m 40s"], ["5m 20s"]]

@@ -162,7 +162,7 @@ def _change(call: Invocation, name: str, value: object, *, add: bool = False) ->
 
         line = line_of(changing_text.text_of(path), name)
         by = who(layout, line, os.path.dirname(path)) if line is not None else ""
-    to_commit = _to_commit(layout) if changed and own is None else ""
+    to_commit = _to_commit(_layout(call)) if changed and own is None else ""
     to_land = "queen land -m settings" if changed and own is not None else ""
     said = changing_text.values_in(path)
     row, counts = _row(setting, said, {}), own is None
@@ -186,12 +186,15 @@ def _to_commit(layout: Layout) -> str:
     """
     if layout.common_dir is None:
         return ""
+    from queenbee.git.contents.landing_messages import commit_options  # noqa: PLC0415 - start-up
+
     path, root = _path(layout), layout.root
     with suppress(OSError, ExternalFailure):
         if {"??"} >= {*uncommitted(path, root, without_programs(root, {})).values()}:
             return ""
         name = shell_word(os.path.relpath(path, root))
-        return f"git -C {shell_word(root)} commit -m settings -- {name}"
+        options = commit_options(layout.settings, "settings")
+        return f"git -C {shell_word(root)} commit {options} -- {name}"
     return ""
 
 

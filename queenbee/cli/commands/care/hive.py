@@ -77,7 +77,7 @@ def init(call: Invocation) -> dict[str, object]:
     pass before anything lands, and, if lock files or another tool's settings say one, which command
     sets up a new worktree. Running it again changes nothing that is set.
     """
-    from queenbee.cli.proposing import settle_check, settle_setup  # noqa: PLC0415 - start-up
+    from queenbee.cli.proposing import settle_check, settle_setup, tell_lacking  # noqa: PLC0415 - start-up
     from queenbee.git.outside import outside_git  # noqa: PLC0415 - start-up
     from queenbee.library.hive import Hive  # noqa: PLC0415 - start-up
 
@@ -90,6 +90,8 @@ def init(call: Invocation) -> dict[str, object]:
     elif places.settings.sync_ledgers == "branch":
         _take_in(call)
     settle_records(call)
+    if places.git_dir is not None:
+        tell_lacking(call, places)
     return {
         "beads_dir": places.beads_dir,
         "made": made.made,

@@ -25,8 +25,12 @@ _CHARS = 70
 
 def _show(changes: Streamed) -> None:
     for each in cast("Iterable[Change]", changes.values):
-        at, who = (each.at or "?")[:19].replace("T", " "), each.by or "somebody"
-        paragraph(printable(f"{at:19}  {who} {_WORDS.get(each.kind, _other)(each)}"))
+        if each.kind == "issues" and each.before is None and each.by is None:
+            continue  # It is as it was before QueenBee first changed it.
+        at, what = (each.at or "?")[:19].replace("T", " "), _WORDS.get(each.kind, _other)(each)
+        # Rows of issues do not say who changed them.
+        who = each.by or ("somebody" if each.kind != "issues" else "")
+        paragraph(printable(f"{at:19}  {f'{who} {what}'.strip()}"))
         sys.stdout.flush()
 
 

@@ -11,14 +11,14 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from queenbee.core.command_lines import no_dash
-from queenbee.core.text import named
+from queenbee.core.text import named, shell_word, suggested
 from queenbee.errors import QueenError
 from queenbee.git.landing.commands import ACTION, differing
 from queenbee.git.landing.moving import healing
 from queenbee.git.landing.moving.changed_since import links_above
 from queenbee.git.landing.moving.movable import no_room_for, not_movable, why_not_movable
 from queenbee.git.landing.place import refuse_rebased
-from queenbee.git.landing.refusals import SHOWN, NotLanded, PushRefused
+from queenbee.git.landing.refusals import SHOWN, MainBlocked, NotLanded, PushRefused, aside
 from queenbee.services.waiting.landing_steps import Step
 from queenbee.store.git_files.worktrees import branch_head, current_branch
 
@@ -135,7 +135,18 @@ class Advance:
                 step.end()
                 return
             healing.heal(own.commands, step, own.main, lambda _: None)
-            self._tell(f"{own.main_tree} stays where it was: {refusal().message}")
+            self._tell(self._stays(refusal()))
+
+    def _stays(self, refusal: QueenError) -> str:
+        """Returns why the main worktree does not follow, and what brings it along."""
+        own = self._own
+        if not (isinstance(refusal, MainBlocked) and refusal.files):
+            return f"{own.main_tree} stays where it was: {refusal.message}"
+        go = f"{suggested('git -C', own.main_tree)} merge --ff-only {shell_word(own.target)}"
+        return (
+            f"{own.main_tree} stays behind {own.target}, for what has changed there: "
+            f"{named(refusal.files, SHOWN)}; try: {aside(own.main_tree, refusal.files)} && {go}"
+        )
 
     def _move(self, commit: str) -> str | None:
         """Moves a branch that no worktree has checked out."""

@@ -69,7 +69,7 @@ class TargetVerdict:
         return TargetFails(
             f"the check fails on {target} itself ({self.commit[:7]}), not because of this branch"
             f"{after}; nothing was landed{self.lacks and f' ({self.lacks})'}",
-            hint=("if it is for nothing that is lacking, " if self.lacks else "")
+            hint=("if it fails for another reason, " if self.lacks else "")
             + f"mend {target}: a branch with which the check passes lands as ever",
             target=target,
             commit=self.commit,
