@@ -29,6 +29,8 @@ ATTACHED = "QUEEN_LAND_ATTACHED"
 _AGAIN_S = 0.03
 _WITHOUT = frozenset({"--abort", "--result", "--help", "-h", "--accept-check"})
 _CHUNK_BYTES = 2**16
+_OF_PATIENCE = 0.9
+"""A wait ends so much before the caller leaves."""
 _KILLED = 137
 _SHOWN_AS = bytes(
     ord("?") if each < ord(" ") and each not in b"\n\t" else each for each in range(256)
@@ -51,6 +53,7 @@ class Worker:
         """The commit with which the work landed."""
         self.followed: str | None = None
         """The commit of the target that its worktree has then: records may have followed."""
+        self._until_s = float("inf")
         self.said: str = ""
         """Why it did not land."""
 
@@ -61,6 +64,10 @@ class Worker:
         ask.register(self._report, 0)
         return not ask.poll(0)  # Only that the other end is closed is reported.
 
+    def left_s(self, wait_s: int) -> int:
+        """Returns as much of a wait as ends while its caller is there to see what comes of it."""
+        return int(max(0, min(wait_s, self._until_s - time.monotonic())))
+
     def leave(
         self, record: LandingRecord, patience_s: float, *, takes_next: bool, **said: object
     ) -> None:
@@ -68,7 +75,7 @@ class Worker:
         next issue if that is asked for. Raises `Busy`.
         """
         outputs = record.begin(**said)
-        self._record = record
+        self._record, self._until_s = record, time.monotonic() + patience_s * _OF_PATIENCE
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
         os.setsid()

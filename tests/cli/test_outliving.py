@@ -207,6 +207,19 @@ def test_it_returns_by_itself_after_some_time(
     until(lambda: has_landed(repo))
 
 
+def test_nobody_gets_an_issue_after_the_caller_has_left(
+    queen: Queen, beads: Path, tree: Path
+) -> None:
+    queen("config", "set", "land.patience", "4s")
+    rows = [{"id": f"qb-{n}", "title": "x", "status": "open"} for n in (1, 2)]
+    write_lines(beads / "issues.jsonl", *rows)
+    for issue_id, droid in (("qb-1", "ui"), ("qb-2", "api")):
+        assert queen("claim", issue_id, as_=droid).code == 0
+    done = queen("land", "--check", "true", "--next", as_="ui", cwd=tree)
+    assert (done.code, "Nothing is ready for you" in done.out) == (0, True), done
+    assert "goes on by itself" not in done.err
+
+
 @pytest.mark.parametrize("fails", [False, True])
 def test_the_answer_comes_once_with_a_later_command(
     queen: Queen, repo: Path, beads: Path, tree: Path, gate: Path, fails: bool

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import shutil
+import time
 from pathlib import Path
 
 import pytest
-from hives import QuickQueen, git, write_lines
+from hives import Clock, Queen, QuickQueen, git, write_lines
 from proposed import ask_again, follow, forget, land, state
 from scripted_host import SLUG, ScriptedHost
 
@@ -36,6 +37,18 @@ def test_the_next_issue_begins_at_the_target(
     assert land(quick, tree, "b").code == 10
     assert host.git("ls-tree", "--name-only", "ui-q-3").split().count("a") == 0
     assert {each["title"] for each in host.pulls.values()} == {"q-1: Title 1", "q-3: Title 3"}
+
+
+def test_a_proposal_that_nobody_waited_for_was_not_refused(
+    queen: Queen, quick: QuickQueen, host: ScriptedHost, tree: Path
+) -> None:
+    (tree / "a").write_text("x\n")
+    assert queen("land", "-m", "add a", "--no-wait", as_="ui", cwd=tree).code == 9
+    told, until_s = "", time.monotonic() + 60
+    while "your landing" not in told:
+        assert time.monotonic() < until_s
+        told = queen("show", "q-1", as_="ui", cwd=tree).err
+    assert "your landing has ended: “proposed #1, not landed" in told
 
 
 @pytest.mark.some(1)
@@ -378,6 +391,75 @@ def test_a_pull_request_that_is_not_of_our_branch_says_nothing_of_an_issue(
     follow(quick, tree)
     assert state(quick, "q-1") == "active"
     assert host.tip("ui-q-1")
+
+
+@pytest.mark.parametrize("name", ["main", "-x", ":/A", "\ud800"])
+def test_a_merge_commit_that_is_none_says_nothing(
+    quick: QuickQueen, host: ScriptedHost, tree: Path, name: str
+) -> None:
+    """Git would take it for a branch, an option or a search."""
+    land(quick, tree)
+    commit = host.merge(1)
+    host.pulls[1]["merged"] = name
+    told = follow(quick, tree)
+    assert (told.code, state(quick, "q-1")) == (0, "active"), told
+    host.pulls[1]["merged"] = commit
+    follow(quick, tree)
+    assert state(quick, "q-1") == "done"
+
+
+@pytest.mark.parametrize("address", ["https://x:tokn@bitbucket.org/me/shop", "file:///me/tokn"])
+def test_an_address_of_no_host_is_named_without_its_token(
+    quick: QuickQueen, host: ScriptedHost, repo: Path, tree: Path, address: str
+) -> None:
+    git(repo, "config", "--unset", "queenbee.host")
+    git(repo, "remote", "set-url", "origin", address)
+    refused = land(quick, tree)
+    assert (refused.code, "no code host is known" in refused.err) == (2, True), refused
+    assert ("tokn" in refused.err) == address.startswith("file")
+
+
+@pytest.mark.parametrize("branch", ["q-30-and-q-10", "q-3"])
+def test_each_issue_has_a_branch_of_its_own_at_the_remote(
+    quick: QuickQueen, host: ScriptedHost, repo: Path, tmp_path: Path, tree: Path, branch: str
+) -> None:
+    """Else one would have landed with the work on the other."""
+    git(repo, "worktree", "add", "-q", "-b", branch, str(tmp_path / "w"), "origin/main")
+    for issue_id in ("q-1", "q-3"):
+        quick("claim", issue_id, as_="ui", cwd=tmp_path / "w")
+        git(tmp_path / "w", "checkout", "-q", "-B", branch, "origin/main")
+        assert land(quick, tmp_path / "w", issue_id, issue_id).code == 10
+    branches = [each["branch"] for each in host.pulls.values()]
+    assert branches == [f"{branch}-q-1", branch if branch == "q-3" else f"{branch}-q-3"]
+
+
+def test_a_branch_that_proposes_another_issue_is_left_alone(
+    quick: QuickQueen, host: ScriptedHost, tree: Path
+) -> None:
+    write_lines(
+        tree.with_name("repo") / ".beads" / "issues.jsonl",
+        {"id": "b-1", "title": "b", "status": "open"},
+        {"id": "1", "title": "one", "status": "open"},
+    )
+    for name, issue_id in (("a", "b-1"), ("a-b", "1")):
+        assert quick("worktree", "add", name, issue_id).code == 0
+        where = tree.with_name(f"repo-{name}")
+        (where / name).write_text("x\n")
+        assert quick("land", "-m", name, as_=name, cwd=where).code == 10
+    assert [each["branch"] for each in host.pulls.values()] == ["a-b-1", "a-b-1-2"]
+    assert host.git("show", "a-b-1:a") == "x"
+
+
+def test_a_host_that_takes_long_to_fail_is_asked_once_a_minute(
+    frozen: Clock, quick: QuickQueen, host: ScriptedHost, tree: Path
+) -> None:
+    land(quick, tree)
+    host.away = True
+    host.before = lambda: frozen.advance(61)
+    follow(quick, tree)
+    asked = len(host.requests)
+    quick("next", as_="ui", cwd=tree)
+    assert len(host.requests) == asked
 
 
 @pytest.mark.parametrize("said", ["<html>busy</html>", "[]", '{"data": null}', '{"data": {"repo'])

@@ -280,9 +280,12 @@ def _landed(hive: Hive, done: Landed) -> Answer:
             _show_landing(value)
             sys.stdout.flush()
             value["is_shown"] = True
-        with views.waiting_for("an issue", asked.wait_s) as tell_again:
+        wait_s = asked.wait_s
+        if outliving.worker is not None:
+            wait_s = outliving.worker.left_s(wait_s)
+        with views.waiting_for("an issue", wait_s) as tell_again:
             value["next"] = hive.following(
-                timeout_s=asked.wait_s, confirm=asked.confirm, on_progress=tell_again
+                timeout_s=wait_s, confirm=asked.confirm, on_progress=tell_again
             )
     return Answer(value, yes=done.done, no=PROPOSED if done.landing.is_proposed else NO)
 

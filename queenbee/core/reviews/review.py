@@ -27,7 +27,8 @@ def proposed_branch(branch: str, issue_id: str | None) -> str:
     import re  # noqa: PLC0415 - start-up
 
     name = re.sub(r"[^A-Za-z0-9_/-]+", "-", issue_id or "").strip("-")
-    return branch if name in branch else f"{branch}-{name}"
+    is_named = not name or f"/{branch}".endswith((f"/{name}", f"-{name}"))
+    return branch if is_named else f"{branch}-{name}"
 
 
 class Review:

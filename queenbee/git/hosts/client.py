@@ -37,6 +37,8 @@ _WAIT_S, _LONGEST_WAIT_S = 60.0, 3600.0
 _LOGGED_OUT = 4
 """The status of `gh` without any token."""
 _REFUSED, _LOGIN, _FORBIDDEN, _LIMIT, _FAILED = 400, 401, 403, 429, 500
+_HALVES = "\\ud"
+"""With this begins one of the two that JSON writes a character beyond the first 65,536 as."""
 _LIMITS = frozenset({"retry-after"})
 
 
@@ -145,9 +147,7 @@ class Client:
             status == _FORBIDDEN and (path == GRAPHQL or bool(_LIMITS & headers.keys()))
         )
         self._refuse(ran, status, headers if is_limit else None, err)
-        value = None
-        with suppress(ValueError, RecursionError):
-            value = json.loads(said)
+        value = _json(said)
         if status >= _REFUSED and path != GRAPHQL:
             words = value.get("message") or value.get("error") if isinstance(value, dict) else None
             why = quotation(str(words or f"status {status}"), _SAID_CHARS)
@@ -246,6 +246,18 @@ class Client:
         return run_process(
             Program(argv, os.sep, {**env, **kind.environment}, _TIMEOUT_S, cap_bytes=most_bytes)
         )
+
+
+def _json(said: str) -> Any:
+    """Returns the JSON of an answer, without halves of characters, which no record can have; None
+    if it is none.
+    """
+    with suppress(ValueError, RecursionError):
+        value = json.loads(said)
+        if _HALVES not in said.lower():
+            return value
+        return json.loads(json.dumps(value, ensure_ascii=False).encode(errors="replace"))
+    return None
 
 
 def _parts(said: str) -> tuple[int, dict[str, str], str]:

@@ -15,8 +15,10 @@ from queenbee.errors import InvalidInput
 from queenbee.git.run import OWNERS, line, settings
 
 _ADDRESS = re.compile(
-    r"(?:([a-z+]+)://)?(?:[^@/\s]+@)?([A-Za-z0-9.-]+)(?::\d+/|[:/])(.+?)(?:\.git)?/?"
+    r"(?:([a-z+]+)://)?(?:[^@/\s]+@)?([A-Za-z0-9.-]+)(?::\d+/|[:/])(?!//)(.+?)(?:\.git)?/?"
 )
+_LOGIN = re.compile(r"(?<=://)[^@/\s]*@")
+"""May have a token."""
 _SLUG = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 _SLUG_OF_GITLAB = re.compile(r"[A-Za-z0-9][\w.-]*(?:/[\w.-]+)+")
 """Groups may be in groups there."""
@@ -59,7 +61,7 @@ class Repository:
         kind = kind or (scheme if scheme in _KINDS else _kind(host))
         form = _SLUG_OF_GITLAB if kind == GITLAB else _SLUG
         if not (_HOST.fullmatch(host) and form.fullmatch(slug)) or kind not in _KINDS:
-            what = f"no code host is known for {mentioned(address or remote)}"
+            what = f"no code host is known for {mentioned(_LOGIN.sub('', address) or remote)}"
             raise InvalidInput(what, hint=_WAY.format(setting))
         return cls(host, slug, kind)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+_HEX, _LENGTHS = frozenset("0123456789abcdef"), (40, 64)
+
 
 def at(said: Any, *path: str | int) -> Any:
     """Returns the value at a path of names and places in lists; None if it leads nowhere."""
@@ -19,6 +21,14 @@ def text(said: Any, *path: str | int) -> str:
     """Returns the text at a path; empty if there is none."""
     value = at(said, *path)
     return value if isinstance(value, str) else ""
+
+
+def commit(said: Any, *path: str | int) -> str:
+    """Returns the id of a commit at a path; empty if there is none: git takes any other word for a
+    name of its own.
+    """
+    value = text(said, *path)
+    return value if len(value) in _LENGTHS and _HEX.issuperset(value) else ""
 
 
 def number(said: Any, *path: str | int) -> int:

@@ -510,6 +510,9 @@ class _IssueWork(Work):
         reviews, tree = self.hive.assignments.in_review(), self.hive.layout.tree
         review = own_review(tree, {each: reviews[each] for each in self.issues if each in reviews})
         name = review.branch if review is not None else proposed_branch(branch, self.issue_id)
+        taken = {each.branch for about, each in reviews.items() if about not in self.issues}
+        while name in taken:
+            name += "-2"
         return Proposing(upstream_of(self.hive.layout), name, review)
 
     def _propose(self, landing: Landing) -> None:

@@ -6,17 +6,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
+from queenbee.core.ids import MAX_MS, RANDOM_BYTES, ulid
+from queenbee.core.kinds import KINDS
 from queenbee.core.names import PERSON
 from queenbee.core.reviews import pull_requests as states
 from queenbee.core.reviews import review as reviews
-from queenbee.core.text import mentioned, printable, suggested
-from queenbee.services.messages import BY_HIVE, stage
+from queenbee.core.text import is_plain, mentioned, printable, suggested
+from queenbee.services.messages import BY_HIVE, KIND, stage
+from queenbee.services.writing.secrets import redacted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from queenbee.core.records import Assignment
     from queenbee.core.reviews.pull_requests import PullRequest, Remark
     from queenbee.core.reviews.review import Review
     from queenbee.git.proposing.host import Host
@@ -46,6 +51,8 @@ class Feedback:
     """The pull request, as the record is to say once this was told."""
     state: str
     said: str
+    keys: Sequence[str]
+    """What is told, each thing of the host by its key."""
 
     @classmethod
     def of(
@@ -55,19 +62,22 @@ class Feedback:
         parts = [part for part in _parts(host, seen, state) if part[0] not in review.told]
         if not parts:
             return None
-        review.told = (*review.told, *(key for key, _ in parts))
+        keys = [key for key, _ in parts]
+        review.told = (*review.told, *keys)
         review.rounds += 1
         review.asks = state
         closed = sum(each.startswith(_CLOSED) for each in review.told)
         if review.rounds > hive.layout.settings.land_rounds or closed >= _MOST_CLOSED:
             review.asks = reviews.PERSON
-        return cls(review, state, "\n\n".join(text for _, text in parts)[:_MOST_CHARS])
+        text = "\n\n".join(text for _, text in parts)[:_MOST_CHARS]
+        return cls(review, state, redacted(text), keys)
 
     def tell(self, hive: Hive, issues: Sequence[str]) -> None:
         """Sends it to the droids that have these issues, or to the person, and notes that in the
         same step: of several processes that ask the host, one tells.
         """
         what = f"{self.review} {states.STATES[self.state]}"
+        where = mentioned(self.review.url, 300)
         for issue_id in issues:
             held = hive.assignments.active(issue_id)
             if held is None:
@@ -76,15 +86,22 @@ class Feedback:
             again = f"after {self.review.rounds - 1} rounds: "
             fields = {
                 "subject": f"{again if is_for_person else ''}{issue_id}: {what}",
-                "body": f"{what} ({self.review.url}). What follows are others' words.\n\n"
+                "body": f"{what} ({where}). What follows are others' words.\n\n"
                 f"{self.said}\n\nTo do: {_WAYS[self.state]}",
                 "issue_id": issue_id,
                 "importance": "urgent",
                 BY_HIVE: True,
             }
-            to = [PERSON if is_for_person else held.droid]
-            send = partial(stage, sender=PERSON, recipients=to, fields=fields)
+            to = PERSON if is_for_person else held.droid
+            fields["id"] = self._message_id(held, to)
+            send = partial(stage, sender=PERSON, recipients=[to], fields=fields)
             hive.assignments.put_in_review(issue_id, self.review, also=send)
+
+    def _message_id(self, held: Assignment, to: str) -> str:
+        """Returns the id of a message: in all clones that tell the same, it is one."""
+        told = repr((held.id, to, self.review.number, self.keys)).encode(errors="replace")
+        began_ms = min(max(held.created_ms, 0), MAX_MS)
+        return f"{KINDS[KIND].prefix}-{ulid(began_ms, sha256(told).digest()[:RANDOM_BYTES])}"
 
 
 def _parts(host: Host, seen: PullRequest, state: str) -> Iterator[tuple[str, str]]:
@@ -95,7 +112,10 @@ def _parts(host: Host, seen: PullRequest, state: str) -> Iterator[tuple[str, str
                 log = host.log(each).splitlines()[-_LOG_LINES:]
                 end = "\n".join(f"| {printable(line)}" for line in log) or "(it has no log)"
                 name = mentioned(each.name, 200)
-                yield f"check:{seen.head}:{each.name}", f"{name} failed: {each.url}\n{end}"
+                yield (
+                    f"check:{seen.head}:{each.name}",
+                    f"{name} failed: {mentioned(each.url, 300)}\n{end}",
+                )
     elif state == states.CHANGES:
         asked = [one for one in seen.reviews if one.state == "CHANGES_REQUESTED"]
         for remark in (*asked, *seen.threads):
@@ -116,5 +136,6 @@ def closed_key(seen: PullRequest) -> str:
 def _remark(said: Remark) -> str:
     where = f" at {mentioned(said.path, 200)}:{said.line}" if said.path else ""
     body = "\n".join(f"> {printable(line)}" for line in said.body[:_REMARK_CHARS].splitlines())
-    way = suggested("queen review reply", said.thread, "TEXT") if said.thread else ""
+    is_word = said.thread and is_plain(said.thread)
+    way = suggested("queen review reply", said.thread, "TEXT") if is_word else ""
     return f"{mentioned(said.by, 80)}{where}:\n{body}" + (f"\nto answer: {way}" if way else "")

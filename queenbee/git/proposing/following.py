@@ -69,6 +69,7 @@ def follow(
         answer = host.look(sorted({each.number for each in reviews.values()}))
         note.note(error="", until_ms=0)
     except QueenError as error:
+        note.note(asked_ms=hive.now_ms())  # It may have taken a minute to fail.
         note.failed(error)
         if sure:
             raise
@@ -109,13 +110,21 @@ class _Followed:
             state = self._state(review, seen)
             if state != states.UNKNOWN:
                 self.note.states[str(number)] = {"state": state, "at_ms": self.hive.now_ms()}
-            if state == states.LANDED and seen is not None:
-                self._land(issues, review, seen)
-            elif seen is not None and state not in (states.UNKNOWN, states.MERGED):
-                self._tell_droid(issues, review, seen, state)
-            if seen is not None and state == states.READY:
-                self._merge(seen)
+            if seen is not None:
+                self._act(issues, review, seen, state)
         self.note.note()
+
+    def _act(self, issues: Sequence[str], review: Review, seen: PullRequest, state: str) -> None:
+        """Does what follows for one pull request: what it says keeps nobody from working."""
+        try:
+            if state == states.LANDED:
+                self._land(issues, review, seen)
+            elif state not in (states.UNKNOWN, states.MERGED):
+                self._tell_droid(issues, review, seen, state)
+            if state == states.READY:
+                self._merge(seen)
+        except QueenError as error:
+            self.tell(f"{review} is left as it is: {error.message}")
 
     def _as_pushed(self, review: Review, seen: PullRequest | None) -> Review:
         """Returns what the record is about to say, if the host has a later push from here: the

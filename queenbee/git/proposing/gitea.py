@@ -124,12 +124,12 @@ class Gitea:
         return PullRequest(
             said["number"],
             state,
-            values.text(said, "head", "sha"),
+            values.commit(said, "head", "sha"),
             url=values.text(said, "html_url"),
             branch=values.text(said, "head", "label"),  # `ref` is another one once it is gone.
             base=values.text(said, "base", "ref"),
             fork="" if has_it == self.client.repository.slug.lower() else has_it,
-            merge_commit=values.text(said, "merge_commit_sha"),
+            merge_commit=values.commit(said, "merge_commit_sha"),
             is_draft=is_draft,
             merge_state="CLEAN" if may_be_merged else "DRAFT" if is_draft else UNSURE,
         )
@@ -201,13 +201,13 @@ class Gitea:
     def _remarks(self, said: Iterable[Mapping[str, Any]], state: str = "") -> list[Remark]:
         """Returns them, each with the role of its author: of those who may push there."""
         said = [*said]
-        may = {each.get("login") for each in values.objects(self._may_push)} if said else set()
+        may = {values.text(x, "login") for x in values.objects(self._may_push)} if said else set()
         return [
             Remark(
                 str(each.get("id")),
                 (by := values.text(each, "user", "login")),
                 values.text(each, "body"),
-                "MEMBER" if by in may else "NONE",
+                "MEMBER" if by and by in may else "NONE",
                 state,
             )
             for each in said

@@ -149,8 +149,8 @@ class GitLab:
         """Returns what it says of one, but for what others say of that."""
         if not isinstance(said, dict) or type(said.get("iid")) is not int:
             raise self.client.unread()
-        commits = (values.text(said, f"{each}_sha") for each in ("merge_commit", "squash_commit"))
-        head, state = values.text(said, "sha"), _STATES.get(values.text(said, "state"), "")
+        commits = (values.commit(said, f"{each}_sha") for each in ("merge_commit", "squash_commit"))
+        head, state = values.commit(said, "sha"), _STATES.get(values.text(said, "state"), "")
         detail = values.text(said, "detailed_merge_status") or values.text(said, "merge_status")
         merge_state = "DIRTY" if said.get("has_conflicts") is True else ""
         is_merged = state == MERGED_THERE  # By a fast-forward there is no other commit.
@@ -219,13 +219,14 @@ class GitLab:
         ids = {values.number(each, "author", "id") for each in notes}
         asked = "&".join(f"user_ids%5B%5D={each:d}" for each in sorted(ids))
         members = values.objects(self.client.maybe(f"{self._top}/members/all?per_page=100&{asked}"))
-        may = {x.get("id") for x in members if values.number(x, "access_level") >= _DEVELOPER}
+        high = (x for x in members if values.number(x, "access_level") >= _DEVELOPER)
+        may = {values.number(each, "id") for each in high} - {0}
         return [
             Remark(
                 str(each.get("id")),
                 values.text(each, "author", "username"),
                 values.text(each, "body"),
-                "MEMBER" if values.at(each, "author", "id") in may else "NONE",
+                "MEMBER" if values.number(each, "author", "id") in may else "NONE",
                 state,
             )
             for each in notes

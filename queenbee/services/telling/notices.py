@@ -71,10 +71,12 @@ def ended_landing(hive: Services) -> News:
 
     def text() -> str:
         record.is_new(hive.actor)
-        status = record.read().get("status")
+        ended = record.read()
+        status = ended.get("status")
         if status is None:
             return "your landing was killed before it had ended, and is not lost: queen land"
-        how = "has ended" if status == 0 else "did not pass" if status == 1 else "was refused"
+        is_done = status == 0 or ended.get("landed")  # Also as a proposal.
+        how = "has ended" if is_done else "did not pass" if status == 1 else "was refused"
         said = quotation(record.last_line(), _NOTE_CHARS)
         return f"your landing {how}: {said}; to see all: queen land --result"
 
