@@ -16,9 +16,15 @@ from typing import TYPE_CHECKING
 
 from queenbee.agents.launch import HOOK
 from queenbee.agents.setup import AGENTS, place_of
+from queenbee.documents.json_text import loads
 from queenbee.errors import QueenError
-from queenbee.git.landing.judged.client_files import MOST_FILES, client_files
-from queenbee.git.run import git, line, names_in
+from queenbee.git.landing.judged.client_files import (
+    MOST_FILES,
+    client_files,
+    ignored_of,
+    is_of_client,
+    is_of_git,
+)
 from queenbee.services.seeing import note_typed
 from queenbee.store import safe_open
 from queenbee.store.git_trees import git_tree
@@ -35,20 +41,15 @@ _MOST_BYTES = 2**16
 """A longer file is shown by its hash: nobody would read it."""
 _KEY = re.compile(
     r"(name|description|model|color|version|license|tags|when_to_use|argument-hint|mode|"
-    r"temperature|tools|disallowed-?tools):",
+    r"temperature|disallowed-?tools):",
     re.IGNORECASE,
 )
 """What the head of a skill, a command or an agent may say: it runs and permits nothing."""
-_RUNS = ("!`", "```!", "!{")
-"""A command in the text of a skill or a command: its output stands there when the model reads."""
-_HEAD = re.compile(r"[\s\ufeff]*---")
-_OF_SKILL = re.compile(
-    r"(?:[^./][^/]*/)*\.[^/]+/skills/[^/]+/(?!(?:.*/)?(?:SKILL\.md\Z|[^/]*\.json\Z|\.[^/]+/))",
-    re.IGNORECASE | re.DOTALL,
-)
-"""What a skill brings along: the model runs it, as any code of the repository, or does not. But
-not a skill within it, nor a client's folder.
+_RUNS = re.compile(r"![^\s!`{]*[`{]|```[^\s!`]*!")
+"""A command in the text of a skill or a command: its output stands there when the model reads. What
+stands in between may be arguments, which are empty then.
 """
+_HEAD = re.compile(r"[\s\ufeff]*---")
 _MOST_BEHIND_BYTES = 2**28
 _BLANK = re.compile(r"\s*", re.ASCII)
 _NOTHING = re.compile(
@@ -80,14 +81,20 @@ def _of_main(tree: str, proposals: Sequence[Proposal], env: Mapping[str, str]) -
     main = here.main_tree if here is not None else None
     if main is None:
         return []
-    patterns = (f":(top,literal){each.origin}" for each in proposals)
-    asked = ("ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--", *patterns)
-    names = names_in(git(*asked, cwd=main, repository={}))
+    real = {each.origin: _real_name(main, each.origin) for each in proposals}
+    names = ignored_of(main, [each for each in real.values() if each])
     return [
         each
         for each in proposals
-        if each.origin in names and each == _proposal(main, each.origin, env)
+        if real[each.origin] in names and each == _proposal(main, each.origin, env)
     ]
+
+
+def _real_name(tree: str, name: str) -> str:
+    """Returns the name of a file without links to folders; empty if it is not in the tree."""
+    above, base = os.path.split(os.path.join(tree, name))
+    found = os.path.relpath(os.path.join(os.path.realpath(above), base), os.path.realpath(tree))
+    return "" if found.startswith(os.pardir) else found
 
 
 def _proposal(tree: str, name: str, env: Mapping[str, str]) -> Proposal | None:
@@ -109,12 +116,9 @@ def _proposal(tree: str, name: str, env: Mapping[str, str]) -> Proposal | None:
     except FileNotFoundError:
         if not is_link:
             return None
-    except (QueenError, OSError):  # A folder: a submodule, or what a link leads to.
-        if not is_link and _is_empty(path):
-            return None
-        commit = line("rev-parse", "HEAD", cwd=path, repository={}) if _is_repository(path) else ""
-        more += [f"a repository of its own, at {commit}"] if commit else []
-        more += [_behind(path)] if os.path.isdir(path) else []
+    except (QueenError, OSError):  # A folder: what a link leads to, or packages.
+        # What is behind another link was too much to look for settings there.
+        more += [_behind(path)] if os.path.isdir(path) and is_of_client(name) else []
     own = text.encode(errors="surrogateescape")
     shown = own.decode(errors="backslashreplace")
     more += [f"SHA-256 {sha256(own).hexdigest()}"] if shown != text else []
@@ -142,28 +146,20 @@ def _contents(path: str) -> Iterator[tuple[str, bytes]]:
     for folder, folders, files in os.walk(path, followlinks=True):
         real = os.path.realpath(folder)
         yield f"{os.path.relpath(folder, path)}/", os.fsencode(os.path.relpath(real, top))
-        folders[:] = () if real in seen else sorted({*folders} - {".git"})
-        for name in () if real in seen else {*files} - {".git"}:
+        folders[:] = () if real in seen else sorted(folders)
+        for name in () if real in seen else files:
             file, data = os.path.join(folder, name), b""
+            if is_of_git(file):
+                continue
             with suppress(QueenError, OSError):
                 data = safe_open.read(os.path.realpath(file), _MOST_BEHIND_BYTES)
             yield os.path.relpath(file, path), data
         seen.add(real)
 
 
-def _is_empty(path: str) -> bool:
-    with suppress(OSError):
-        return not os.listdir(path)
-    return False
-
-
-def _is_repository(path: str) -> bool:
-    return os.path.lexists(os.path.join(path, ".git"))
-
-
 def _runs_nothing(name: str, text: str) -> bool:
     """Returns whether nothing in a file runs, or permits anything."""
-    if _OF_SKILL.match(name) or os.path.basename(name) == ".gitignore":
+    if os.path.basename(name) == ".gitignore":
         return True
     if name.lower().endswith((".md", ".mdc")):
         return _is_read_only(text)
@@ -173,7 +169,7 @@ def _runs_nothing(name: str, text: str) -> bool:
 
 def _is_read_only(text: str) -> bool:
     """Returns whether a skill, a command or an agent is a text for the model and nothing else."""
-    if any(each in text for each in _RUNS):
+    if _RUNS.search(text):
         return False
     # No other ends of lines count: what hides behind one is asked for.
     lines = text.replace("\r\n", "\n").lstrip("\ufeff").split("\n")
@@ -191,6 +187,8 @@ def _without_own(tree: str, path: str, text: str, env: Mapping[str, str]) -> str
     """Returns a file without the parts that are, to the byte, what `queen setup` writes on this
     machine, or where `queen` is on the PATH.
     """
+    if path.lower().endswith((".json", ".jsonc")) and not _says_once(text):
+        return text
     here = place_of(tree, env, user=False)
     for place in (here, replace(here, hook=HOOK, mcp=["queen", "mcp"])):
         for part in (each for agent in AGENTS.values() for each in _parts(agent, place)):
@@ -198,6 +196,16 @@ def _without_own(tree: str, path: str, text: str, env: Mapping[str, str]) -> str
                 if part.path == path and part.added(text) == text:
                     text = part.removed(text) or ""
     return text
+
+
+def _says_once(text: str) -> bool:
+    """Returns whether a text is JSON in which no key is there twice: clients differ in which of the
+    two counts.
+    """
+    with suppress(ValueError, RecursionError):
+        loads(text, comments=True, once=True)
+        return True
+    return False
 
 
 def _parts(agent: Agent, place: Surroundings) -> list[Part]:

@@ -24,15 +24,22 @@ _NO_BRACKET = re.compile(
 _LAST_COMMA = re.compile(r'"(?:[^"\\]|\\.)*"|,(?=\s*[\]}])', re.DOTALL)
 
 
-def loads(text: str, *, comments: bool = False) -> object:
-    """Returns what a JSON text says; with `comments`, those and trailing commas are allowed.
+def loads(text: str, *, comments: bool = False, once: bool = False) -> object:
+    """Returns what a JSON text says; with `comments`, those and trailing commas are allowed; with
+    `once`, no key is there twice.
 
     Raises `ValueError` or `RecursionError`.
     """
     if comments:
         text = _TOKEN.sub(lambda found: found[0] if found[0][0] == '"' else " ", text)
         text = _LAST_COMMA.sub(lambda found: found[0] if found[0][0] == '"' else "", text)
-    return json.loads(text)
+    return json.loads(text, object_pairs_hook=_each_once if once else None)
+
+
+def _each_once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    if len(said := dict(pairs)) < len(pairs):
+        raise ValueError("a key is there twice")
+    return said
 
 
 class Container:

@@ -342,10 +342,84 @@ class TestSettingsThatNobodyHasSeen:
             git(inner, "config", "core.worktree", str(tmp_path / "empty"))
         for says in ("{", "{{"):
             file.write_text(says)
-            (asked,) = asked_for(team)
-            assert f"{asked.rstrip('/')}/settings.json" == str(file.relative_to(team.repo))
+            assert asked_for(team) == [str(file.relative_to(team.repo))]
             assert team.queen("config", "trust", "--yes").code == 0
             assert asked_for(team) == []
+
+    @pytest.mark.parametrize(
+        "path",
+        ["pkg/.claude/skills/s/SKILL.md", ".opencode/plugins/x.js", ".claude/agents/.git/x.md",
+         ".claude/commands/node_modules/x.md", "tools/skills/s/SKILL.md", "gh/hooks/x.json",
+         "a/b/.Codex/config.toml"],
+    )  # fmt: skip
+    @pytest.mark.parametrize("hides", ["git link", "repository", "ignored"])
+    def test_are_those_that_git_does_not_list(self, team: Team, path: str, hides: str) -> None:
+        """An agent leaves them in its worktree for the next client there."""
+        for folder in ("tools", "gh"):
+            settings(team, f"{folder}/skills/plain.md", "text")
+        link(team, ".claude/skills", "../tools/skills")
+        link(team, ".github", "gh")
+        assert team.queen("worktree", "add", "amber").code == 0
+        tree = team.repo.with_name("vic-amber")
+        file = tree / path
+        file.parent.mkdir(parents=True)
+        if hides == "git link":
+            head = git(tree, "rev-parse", "HEAD").strip()
+            folder = str(file.parent.relative_to(tree))
+            if ".git/" not in f"{folder}/":
+                git(tree, "update-index", "--add", "--cacheinfo", f"160000,{head},{folder}")
+        elif hides == "repository":
+            git(tree, "init", "-q", str(file.parent))
+        else:
+            (file.parent / ".gitignore").write_text("*")
+        for says in ("---\nhooks: 1\n---\n", "---\nhooks: 2\n---\n"):
+            file.write_text(says)
+            named = path.replace("tools/", ".claude/").replace("gh/", ".github/")
+            assert unseen_in(team) == [named]
+
+    def test_are_those_behind_a_link_on_the_way(self, team: Team, tmp_path: Path) -> None:
+        skill = tmp_path / "out" / "pkg" / ".claude" / "skills" / "x" / "SKILL.md"
+        skill.parent.mkdir(parents=True)
+        skill.write_text("---\nhooks: 1\n---\n")
+        (skill.parents[3] / "loop").symlink_to("..")
+        link(team, "lib", str(tmp_path / "out"))
+        assert asked_for(team) == ["lib/pkg/.claude/skills/x/SKILL.md"]
+        skill.write_text("text")
+        assert asked_for(team) == []
+        for number in range(51):
+            (tmp_path / "out" / str(number)).mkdir()
+            for each in range(1000):
+                (tmp_path / "out" / str(number) / str(each)).touch()
+        assert asked_for(team) == ["lib"]
+        assert team.queen("config", "trust", "--yes").code == 0
+        assert asked_for(team) == []
+
+    @pytest.mark.parametrize(
+        ("path", "says"),
+        [
+            (".claude/skills/x/SKILL.md", "Now: !$ARGUMENTS`sh evil.sh`"),
+            (".claude/skills/x/SKILL.md", "```$1!\nsh evil.sh\n```"),
+            (".opencode/agent/build.md", "---\nmode: primary\ntools:\n  bash: true\n---\n"),
+            (".agents/skills/x/agents/openai.yaml", "dependencies: {}\n"),
+            (".claude/skills/x/hooks.cfg", '{"SessionStart": []}'),
+            (".claude/skills/x/commands/y.md", "Now: !`sh evil.sh`"),
+        ],
+    )
+    def test_are_what_is_no_plain_text(self, team: Team, path: str, says: str) -> None:
+        settings(team, path, says)
+        settings(team, ".claude/skills/y/SKILL.md", "Good! `make` builds. Well done!")
+        assert asked_for(team) == [path]
+
+    @pytest.mark.parametrize("key", ["command", "\\u0063ommand"])
+    @pytest.mark.parametrize("path", [".mcp.json", ".claude/settings.json", "opencode.json"])
+    def test_are_ours_with_a_key_twice(self, team: Team, path: str, key: str) -> None:
+        team.install_hook()
+        assert team.queen("setup", "claude", "opencode").code == 0
+        assert asked_for(team) == []
+        file = team.repo / path
+        said = file.read_text().replace('"command":', f'"{key}": "sh evil.sh", "command":', 1)
+        file.write_text(said)
+        assert asked_for(team) == [path]
 
     def test_open_no_window(self, team: Team, tmp_path: Path) -> None:
         settings(team, ".claude/settings.json", hook(team))
