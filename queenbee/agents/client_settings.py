@@ -69,7 +69,8 @@ def unseen_settings(
     if trust.asks_nothing:
         return []
     names = sorted({each for client in clients for each in client_files(tree, client)})
-    unseen = trust.unseen([each for name in names if (each := _proposal(tree, name, env))])
+    ours = _ours(tree, env)
+    unseen = trust.unseen([each for name in names if (each := _proposal(tree, name, ours))])
     own = _of_main(tree, unseen, env) if unseen else []
     note_typed(layout, own)  # They still count once the main worktree has others.
     return [each for each in unseen if each not in own]
@@ -83,10 +84,11 @@ def _of_main(tree: str, proposals: Sequence[Proposal], env: Mapping[str, str]) -
         return []
     real = {each.origin: _real_name(main, each.origin) for each in proposals}
     names = ignored_of(main, [each for each in real.values() if each])
+    ours = _ours(main, env)
     return [
         each
         for each in proposals
-        if real[each.origin] in names and each == _proposal(main, each.origin, env)
+        if real[each.origin] in names and each == _proposal(main, each.origin, ours)
     ]
 
 
@@ -97,7 +99,7 @@ def _real_name(tree: str, name: str) -> str:
     return "" if found.startswith(os.pardir) else found
 
 
-def _proposal(tree: str, name: str, env: Mapping[str, str]) -> Proposal | None:
+def _proposal(tree: str, name: str, ours: Sequence[Part]) -> Proposal | None:
     """Returns what a file has its client run, or None if that is nothing but what is ours."""
     path, more = os.path.join(tree, name), [f"in {name}"]
     is_link = os.path.islink(path)
@@ -108,7 +110,7 @@ def _proposal(tree: str, name: str, env: Mapping[str, str]) -> Proposal | None:
         data = safe_open.read(os.path.realpath(path))
         text = data.decode(errors="surrogateescape")
         if not is_link:
-            text = _without_own(tree, path, text, env)
+            text = _without_own(path, text, ours)
         if _runs_nothing(name, text):
             return None
         if len(data) > _MOST_BYTES:
@@ -183,19 +185,24 @@ def _is_read_only(text: str) -> bool:
     return is_plain and (not head or head[0][:1] not in (" ", ""))
 
 
-def _without_own(tree: str, path: str, text: str, env: Mapping[str, str]) -> str:
-    """Returns a file without the parts that are, to the byte, what `queen setup` writes on this
-    machine, or where `queen` is on the PATH.
-    """
+def _without_own(path: str, text: str, ours: Sequence[Part]) -> str:
+    """Returns a file without the parts that are ours, to the byte."""
     if path.lower().endswith((".json", ".jsonc")) and not _says_once(text):
         return text
-    here = place_of(tree, env, user=False)
-    for place in (here, replace(here, hook=HOOK, mcp=["queen", "mcp"])):
-        for part in (each for agent in AGENTS.values() for each in _parts(agent, place)):
-            with suppress(QueenError):
-                if part.path == path and part.added(text) == text:
-                    text = part.removed(text) or ""
+    for part in ours:
+        with suppress(QueenError):
+            if part.path == path and part.added(text) == text:
+                text = part.removed(text) or ""
     return text
+
+
+def _ours(tree: str, env: Mapping[str, str]) -> list[Part]:
+    """Returns what `queen setup` writes in a tree on this machine, or where `queen` is on the
+    PATH.
+    """
+    here = place_of(tree, env, user=False)
+    places = (here, replace(here, hook=HOOK, mcp=["queen", "mcp"]))
+    return [each for place in places for agent in AGENTS.values() for each in _parts(agent, place)]
 
 
 def _says_once(text: str) -> bool:

@@ -349,8 +349,8 @@ class TestSettingsThatNobodyHasSeen:
     @pytest.mark.parametrize(
         "path",
         ["pkg/.claude/skills/s/SKILL.md", ".opencode/plugins/x.js", ".claude/agents/.git/x.md",
-         ".claude/commands/node_modules/x.md", "tools/skills/s/SKILL.md", "gh/hooks/x.json",
-         "a/b/.Codex/config.toml"],
+         ".claude/commands/node_modules/x.md", ".claude/agents/.x/node_modules/x.md",
+         "tools/skills/s/SKILL.md", "gh/hooks/x.json", "a/b/.Codex/config.toml"],
     )  # fmt: skip
     @pytest.mark.parametrize("hides", ["git link", "repository", "ignored"])
     def test_are_those_that_git_does_not_list(self, team: Team, path: str, hides: str) -> None:
@@ -390,6 +390,7 @@ class TestSettingsThatNobodyHasSeen:
             (tmp_path / "out" / str(number)).mkdir()
             for each in range(1000):
                 (tmp_path / "out" / str(number) / str(each)).touch()
+        link(team, "node_modules", str(tmp_path / "out"))
         assert asked_for(team) == ["lib"]
         assert team.queen("config", "trust", "--yes").code == 0
         assert asked_for(team) == []

@@ -151,7 +151,9 @@ class _Walk:
         is_folder, is_link = entry.is_dir(follow_symlinks=False), entry.is_symlink()
         if folded in self._ends and self._is_place(above, folded, name):
             yield from self._inside(name)
-        elif is_folder and folded not in _PACKAGES and (above or entry.name != ".git"):
+        elif folded in _PACKAGES or name == ".git":
+            return
+        elif is_folder:
             self._todo.append((name, entry.path))
         elif is_link and os.path.isdir(entry.path):
             self._links.append((name, os.path.realpath(entry.path)))
