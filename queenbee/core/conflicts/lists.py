@@ -107,7 +107,7 @@ class NameList:
 
     def _filled(self, names: Sequence[bytes], end: bytes) -> bytes:
         # Of three lines or more, the longest says how long one may be.
-        width = self.width if len(self.counts) > 2 else max(self.width, _LINE)  # noqa: PLR2004
+        width = self.width if len(self.counts) > 2 else max(self.width, _LINE)
         lines = [b""]
         before = len((self.head + self.opening).rpartition(b"\n")[2])
         for each in names:
