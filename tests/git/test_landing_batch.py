@@ -184,6 +184,20 @@ def test_a_branch_that_fails_is_the_only_one_that_is_told_so(
     assert all((repo / f"w{each}.txt").exists() for each in (0, 1, 3, 4))
 
 
+def test_each_is_told_what_was_joined_of_its_branch(
+    team: Team, repo: Path, trees: list[Path]
+) -> None:
+    for tree in trees[1:3]:
+        text = f"# Changes\n\n- {tree.name}, in\n  tools\nend\n"
+        commit_file(tree, "CHANGELOG.md", text)
+    done = team.finish(team.start(trees[:3]))
+    assert [code for code, _ in done] == [0] * 3, done
+    assert "joined CHANGELOG.md lines 3-6: both kept" in done[2][1]
+    assert "joined CHANGELOG.md" not in done[1][1]
+    text = git(repo, "show", "main:CHANGELOG.md")
+    assert text.count("- w1, in\n  tools\n") == text.count("- w2, in\n  tools\n") == 1
+
+
 @pytest.mark.thorough
 def test_halves_of_a_batch_that_fails_are_checked_side_by_side(
     team: Team, repo: Path, beads: Path, trees: list[Path]

@@ -493,10 +493,13 @@ def _show_asked(messages: Sequence[Message]) -> None:
     from queenbee.services.telling.people import of_message  # noqa: PLC0415 - start-up
 
     short = short_ids("messages", messages[:_SHOWN])
-    for want in map(of_message, messages[:_SHOWN]):
-        way = suggested("queen answer", short[want.about], "TEXT")
+    for each in messages[:_SHOWN]:
+        want, ways = of_message(each), []
+        if not each.by_hive:
+            ways.append(suggested("queen answer", short[want.about], "TEXT"))
         if want.kind != "answer":
-            way += ", or queen msg read --as human"
+            ways.append("queen msg read --as human")
+        way = ", or ".join(ways)
         paragraph(printable(f"for a person: {want.text}: {way}"), bold=True)
     if len(messages) > _SHOWN:
         paragraph(f"… {len(messages) - _SHOWN} more: queen msg inbox --as human")

@@ -106,7 +106,9 @@ class NameList:
         )  # fmt: skip
 
     def _filled(self, names: Sequence[bytes], end: bytes) -> bytes:
-        width, lines = max(self.width, _LINE), [b""]
+        # Of three lines or more, the longest says how long one may be.
+        width = self.width if len(self.counts) > 2 else max(self.width, _LINE)
+        lines = [b""]
         before = len((self.head + self.opening).rpartition(b"\n")[2])
         for each in names:
             more = lines[-1] + (b" " if lines[-1] else b"") + each + b","

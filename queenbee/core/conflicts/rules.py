@@ -254,16 +254,28 @@ def join(text: bytes, rules: Mapping[str, Rule]) -> tuple[bytes, list[Joint]] | 
 
 
 def trimmed(conflict: Conflict) -> tuple[Lines, Conflict, Lines]:
-    """Returns the lines both begin with, the conflict without them, and those both end with."""
+    """Returns the lines both begin with, the conflict without them, and those both end with.
+
+    An entry of several lines stays whole: both may end in the same line and be about two things.
+    """
     main, branch = conflict.main, conflict.branch
     most = min(len(main), len(branch))
     head = next((at for at in range(most) if main[at] != branch[at]), most)
+    while 0 < head < most and (_goes_on(main[head]) or _goes_on(branch[head])):
+        head -= 1
     most -= head
     tail = next((at for at in range(most) if main[-1 - at] != branch[-1 - at]), most)
+    while 0 < tail < most and _goes_on(main[-tail]):
+        tail -= 1
     rest = replace(
         conflict, main=main[head : len(main) - tail], branch=branch[head : len(branch) - tail]
     )
     return main[:head], rest, main[len(main) - tail :]
+
+
+def _goes_on(line: bytes) -> bool:
+    """Returns whether a line goes on with the one before: it is further in, and no entry."""
+    return line[:1] in (b" ", b"\t") and not _is_blank(line) and not _BULLET.match(line)
 
 
 def _one_after_the_other(head: Lines, rest: Conflict, tail: Lines) -> Lines:

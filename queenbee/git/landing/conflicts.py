@@ -95,6 +95,18 @@ class Joined:
             [b"".join(each.lines).decode(errors="replace") for each in places],
         )
 
+    @classmethod
+    def promised(cls, kept: Fields) -> list[Joined]:
+        """Returns what a promise says was joined of a branch, by whoever landed it."""
+        said = kept.get("joined")
+        found = []
+        for each in said if isinstance(said, list) else []:
+            with suppress(TypeError, ValueError):
+                one = cls(**each)
+                one.shown()
+                found.append(one)
+        return found
+
     def sentences(self) -> list[str]:
         """Returns where, and by which rule: one sentence for each place."""
         return [

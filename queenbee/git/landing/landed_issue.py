@@ -357,6 +357,7 @@ class _IssueWork(Work):
             "body": f"{said} {more}",
             "issue_id": self.issue_id,
             "importance": "normal",
+            BY_HIVE: True,
             CHECK_FILES: [*files],
         }
         with self.hive.transaction() as tx:

@@ -217,7 +217,11 @@ class _One:
         if kept.get("checked"):
             said = f": {quotation(str(kept['check_said']))}" if kept.get("check_said") else ""
             self._tell(f"while you waited, the check passed in {kept.get('check_s')} s{said}")
-        return self._settle(kept)
+        done = self._settle(kept)
+        for each in done.joined:
+            for line in each.shown():
+                self._tell(line)
+        return done
 
     @cached_property
     def _standing(self) -> StandingBack:

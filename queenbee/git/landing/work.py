@@ -10,6 +10,7 @@ from queenbee.git.contents.landing_messages import Messages
 from queenbee.git.contents.tracked_hooks import within
 from queenbee.git.landed import carries_records
 from queenbee.git.landing.commands import is_commit
+from queenbee.git.landing.conflicts import Joined
 from queenbee.git.landing.judged.check_files import check_files
 from queenbee.git.landing.judged.judging import Judging, whole_check
 from queenbee.git.ownership import is_of_droid
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
     from queenbee.core.fold import Fields
     from queenbee.git.landing.arrivals import Arrival
-    from queenbee.git.landing.conflicts import Joined
     from queenbee.git.landing.place import Place
     from queenbee.git.landing.refusals import TargetFails
     from queenbee.git.objects import Objects
@@ -86,6 +86,7 @@ class Landing:
             check_s=check_s if isinstance(check_s, float) else None,
             check_said=str(kept.get("check_said") or ""),
             landed_with=words("landed_with"),
+            joined=Joined.promised(kept),
         )
 
     @property

@@ -76,6 +76,15 @@ class TestAListThatOneSideWrappedAgain:
         )
         assert found == "    a, b, bb, c, d, e)\n"
 
+    def test_keeps_the_length_that_its_lines_have(self) -> None:
+        begun = "__all__ = (\n"
+        three = ["    aaaa, bbbb,\n", "    cccc, dddd,\n", "    eeee, ffff"]
+        texts = ("".join(three) + more for more in (")\n", ", gggg)\n", ", hhhh)\n"))
+        base, main, branch = texts
+        found = joined(main, base, branch, begun)
+        assert found is not None
+        assert max(map(len, found.splitlines())) <= len("    eeee, ffff, gggg)")
+
     def test_is_wrapped_where_a_line_gets_too_long(self) -> None:
         one, two, three = (letter * 30 for letter in "abc")
         base = f"from x import {one}, {two}\n"

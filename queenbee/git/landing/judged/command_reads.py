@@ -14,14 +14,29 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_PYTEST = ("pytest.ini", ".pytest.ini", "conftest.py", "pyproject.toml", "tox.ini", "setup.cfg")
+_PYTEST = (
+    *("pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml", "conftest.py"),
+    *("pyproject.toml", "tox.ini", "setup.cfg"),
+)
+_MAKE = ("GNUmakefile", "makefile", "Makefile")
+_GRADLE = ("build.gradle", "build.gradle.kts", "settings.gradle", "settings.gradle.kts")
 _READS = {
-    "make": ("GNUmakefile", "makefile", "Makefile"),
+    "make": _MAKE,
+    "gmake": _MAKE,
     "just": ("justfile", "Justfile", ".justfile"),
     "npm": ("package.json", ".npmrc"),
     "pnpm": ("package.json", ".npmrc"),
     "yarn": ("package.json", ".yarnrc.yml"),
-    "tox": ("tox.ini", "setup.cfg", "pyproject.toml"),
+    "bun": ("package.json", "bunfig.toml"),
+    "deno": ("deno.json", "deno.jsonc"),
+    "composer": ("composer.json",),
+    "rake": ("Rakefile", "rakefile"),
+    "task": ("Taskfile.yml", "Taskfile.yaml"),
+    "mvn": ("pom.xml",),
+    "mvnw": ("pom.xml",),
+    "gradle": _GRADLE,
+    "gradlew": _GRADLE,
+    "tox": ("tox.ini", "tox.toml", "setup.cfg", "pyproject.toml"),
     "nox": ("noxfile.py",),
     "pytest": _PYTEST,
     "py.test": _PYTEST,
@@ -63,7 +78,9 @@ def with_links(tree: str, path: str) -> Iterator[str]:
 
 
 def _words(command: str) -> Iterator[str]:
-    """Yields the words of a command, also of those within quotes, and what is after a `=`."""
+    """Yields the words of a command, also of those within quotes, and what is after a `=` or
+    stands right behind an option of one letter.
+    """
     lexer = shlex.shlex(command, posix=True, punctuation_chars=True)
     lexer.whitespace_split, lexer.commenters = True, ""
     try:
@@ -73,6 +90,8 @@ def _words(command: str) -> Iterator[str]:
     for word in words:
         yield word
         yield word.partition("=")[2]
+        if word[:1] == "-" and word[1:2].isalpha():
+            yield word[2:]  # As in `make -fFILE`.
         if word != command and len(word.split()) > 1:
             yield from _words(word)
 
