@@ -25,7 +25,7 @@ from queenbee.git.landing.judged.client_files import (
     is_of_client,
     is_of_git,
 )
-from queenbee.services.seeing import note_typed
+from queenbee.services.writing.seeing import note_typed
 from queenbee.store import safe_open
 from queenbee.store.git_trees import git_tree
 from queenbee.store.trust import CLIENT, Proposal, Trust

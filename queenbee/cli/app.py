@@ -125,7 +125,7 @@ class Invocation:
     def tell_problem(self, found: Layout) -> None:
         """Says why the settings cannot be read, if that is so, and which ones count instead."""
         if found.settings.problem is not None:
-            from queenbee.git.settings_origin import problem_sentence  # noqa: PLC0415 - start-up
+            from queenbee.git.contents.settings_origin import problem_sentence  # noqa: PLC0415 - start-up
 
             self.tell(problem_sentence(found) or "")
 

@@ -35,7 +35,7 @@ def show_commands(layout: Layout, proposals: Sequence[Proposal]) -> None:
     """Shows commands on standard error, in full, with where they are written, by whom, and what
     they stand for now.
     """
-    from queenbee.git.settings_origin import shown_commands  # noqa: PLC0415 - start-up
+    from queenbee.git.contents.settings_origin import shown_commands  # noqa: PLC0415 - start-up
 
     if proposals:
         aside("This repository would run here what nobody on this machine has seen:")

@@ -18,7 +18,7 @@ from queenbee.errors import NotFound
 from queenbee.git.contents.landing_messages import other_message
 from queenbee.git.hooks import HookFolder
 from queenbee.git.worktrees.copying import included
-from queenbee.services.seeing import set_value
+from queenbee.services.writing.seeing import set_value
 from queenbee.store.git_files.ignore_files import is_ignored_by_git
 from queenbee.store.layout import Layout
 

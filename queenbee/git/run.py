@@ -373,7 +373,7 @@ class _OfFiles(_Patience):
         """Returns how long to wait until the next look. Raises `_GivenUp`."""
         left_s, now_s = super().left_s(), time.monotonic()
         if now_s >= self._next_s:
-            from queenbee.git.asleep import if_asleep  # noqa: PLC0415 - start-up
+            from queenbee.store.droids.asleep import if_asleep  # noqa: PLC0415 - start-up
 
             before, self._done = self._done, if_asleep(self.pid)
             if self._done is not None and self._done == before:

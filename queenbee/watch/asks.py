@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from queenbee.core.text import printable, shortened
-from queenbee.git.settings_origin import shown_commands
+from queenbee.git.contents.settings_origin import shown_commands
 from queenbee.library.hive import Hive
 from queenbee.services.messages import CHECK_FILES
 from queenbee.services.telling.people import Want

@@ -29,6 +29,7 @@ ELSEWHERE = {
     ("documents/ralph/ralph_bead.py", "open"): "reads a schema of this package",
     ("documents/sprints/sprint_bead.py", "open"): "reads a schema of this package",
     ("hook/permits.py", "open"): "reads in the git directory and the state directory",
+    ("store/droids/asleep.py", "open"): "reads /proc",
     ("git/collisions/cache.py", "os.mkdir"): "in a temporary folder",
     ("git/collisions/cache.py", "shutil.rmtree"): "follows no links",
     ("git/collisions/pairs.py", "open"): "copies attributes into a temporary folder",

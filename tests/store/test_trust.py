@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from queenbee.errors import Unwritable
-from queenbee.services.seeing import note_typed
+from queenbee.services.writing.seeing import note_typed
 from queenbee.store.layout import discover
 from queenbee.store.trust import Proposal, Trust
 

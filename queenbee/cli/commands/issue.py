@@ -18,7 +18,7 @@ from queenbee.cli.terminal import say
 from queenbee.core.beads import Issue
 from queenbee.core.text import printable, suggested
 from queenbee.errors import InvalidInput
-from queenbee.store.named_files import read_named
+from queenbee.store.git_files.named_files import read_named
 
 if TYPE_CHECKING:
     from typing import Any

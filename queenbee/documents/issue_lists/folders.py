@@ -13,7 +13,7 @@ from queenbee.documents.issue_lists.reading import MOST_BYTES, MOST_ENTRIES
 from queenbee.documents.issue_lists.sources import BY_NAME
 from queenbee.documents.issue_lists.texts import read_backlog_task
 from queenbee.errors import InvalidInput
-from queenbee.store.named_files import refuse_led
+from queenbee.store.git_files.named_files import refuse_led
 from queenbee.store.whole_files import read_own
 
 _FILES = ("tasks/tasks.json", "tasks.json", "tasks.md", "TODO.md", "todo.txt", "issues.jsonl")

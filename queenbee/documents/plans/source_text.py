@@ -15,7 +15,7 @@ from queenbee.documents.plans.headings import Unit
 from queenbee.documents.plans.outline import own_headings
 from queenbee.documents.plans.sections import ANNOTATION, is_annotation
 from queenbee.errors import InvalidInput, NotFound, Unreadable
-from queenbee.store.named_files import read_named
+from queenbee.store.git_files.named_files import read_named
 from queenbee.store.whole_files import write_named
 
 

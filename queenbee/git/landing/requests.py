@@ -16,7 +16,7 @@ from queenbee.git.landing.commands import is_commit
 from queenbee.git.landing.judged.check_files import SHOWN_CHECK
 from queenbee.git.landing.refusals import NotLanded
 from queenbee.git.run import user_git
-from queenbee.services.seeing import note_typed
+from queenbee.services.writing.seeing import note_typed
 from queenbee.store import safe_open
 from queenbee.store.droids.agent_callers import is_by_agent
 from queenbee.store.trust import CHECK, Proposal

@@ -36,7 +36,7 @@ from queenbee.documents.json_documents import parse_json
 from queenbee.documents.plans.plan import parse_plan
 from queenbee.documents.plans.source_text import read_markdown
 from queenbee.errors import InvalidInput, NotFound, Unreadable
-from queenbee.services.seeing import note_typed
+from queenbee.services.writing.seeing import note_typed
 from queenbee.workflows.complete_hive import Hive
 from queenbee.workflows.gating.gate_check import state_of_run
 from queenbee.workflows.locks import documents_lock

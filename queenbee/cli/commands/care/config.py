@@ -20,8 +20,8 @@ from queenbee.errors import ExternalFailure, InvalidInput, QueenError, Untrusted
 from queenbee.git.landed import uncommitted
 from queenbee.git.run import without_programs
 from queenbee.git.upstream import pushing
-from queenbee.services.seeing import note_typed, set_value
 from queenbee.services.undo.of_settings import note_setting
+from queenbee.services.writing.seeing import note_typed, set_value
 from queenbee.store import layout as layouts
 from queenbee.store.creating import in_toml
 from queenbee.store.droids.session_names import find_actor
@@ -158,7 +158,7 @@ def _change(call: Invocation, name: str, value: object, *, add: bool = False) ->
         _tell_apart(_layout(call))
     by = ""
     if not changed and value is not None:
-        from queenbee.git.settings_origin import line_of, who  # noqa: PLC0415 - start-up
+        from queenbee.git.contents.settings_origin import line_of, who  # noqa: PLC0415 - start-up
 
         line = line_of(changing_text.text_of(path), name)
         by = who(layout, line, os.path.dirname(path)) if line is not None else ""

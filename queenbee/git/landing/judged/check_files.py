@@ -17,7 +17,7 @@ from queenbee.core.text import named, suggested
 from queenbee.git.landing.judged.client_files import EVERY, is_of_client
 from queenbee.git.landing.judged.command_reads import read_by, with_links
 from queenbee.git.landing.refusals import SHOWN, NotLanded
-from queenbee.services.seeing import note_typed
+from queenbee.services.writing.seeing import note_typed
 from queenbee.store.trust import Proposal
 from queenbee.store.whole_files import keep, recall
 
