@@ -348,7 +348,7 @@ def test_what_an_agent_types_without_its_environment_does_not_count_as_seen(
 ) -> None:
     """Also not what it answers in a pseudo-terminal."""
     gate = "--workflow wf --phase one"
-    run = f'yes | {BARE} script -qec "queen gate run {gate}" /dev/null'
+    run = f'echo y | {BARE} script -qec "queen gate run {gate}" /dev/null'
     said = tried(
         team,
         f"cd {team.repo}; {BARE} queen config set land.check ./evil\n"
