@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from queenbee.core.fold import Fields
     from queenbee.git.landing.arrivals import Arrival
     from queenbee.git.landing.commands import Done
+    from queenbee.git.landing.conflicts import Joined
     from queenbee.services.open_store import Store
 
 
@@ -218,9 +219,7 @@ class _One:
             said = f": {quotation(str(kept['check_said']))}" if kept.get("check_said") else ""
             self._tell(f"while you waited, the check passed in {kept.get('check_s')} s{said}")
         done = self._settle(kept)
-        for each in done.joined:
-            for line in each.shown():
-                self._tell(line)
+        self._tell_joined(done.joined)
         return done
 
     @cached_property
@@ -268,16 +267,15 @@ class _One:
                 self.heal()
         raise place.other(f"{place.target} was merged here meanwhile")
 
-    def _tell_joined(self) -> None:
-        for each in self.joining.joined:
+    def _tell_joined(self, joined: Sequence[Joined]) -> None:
+        for each in joined:
             for said in each.shown():
                 self._tell(said)
-        self.joining.joined.clear()
 
     def _tell_conflict(self, error: Unresolved) -> None:
         """Shows the conflict that is left, and what needed nobody."""
         place = self.place
-        self._tell_joined()
+        self._tell_joined(self.joining.joined)
         with suppress(QueenError):  # The conflict is what must be said.
             self._tell_whom_to_ask(error.files)
         theirs, ours = f"HEAD..{place.other_side}", f"{place.other_side}..HEAD"
@@ -339,7 +337,8 @@ class _One:
             and place.is_linear(head)  # A rebase would drop what a merge changed.
         ):
             self.joining.put_upon(commit, head)
-            self._tell_joined()
+            self._tell_joined(self.joining.joined)
+            self.joining.joined.clear()
         self.step.end()
 
     def _has_open(self) -> bool:
