@@ -10,7 +10,6 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import click
 import pytest
 from extent import examples
 from hives import git
@@ -19,7 +18,6 @@ from pages import ROOT
 from record_lines import any_lines
 
 from queenbee.cli import exits
-from queenbee.cli.main import queen
 from queenbee.cli.terminal import MEANINGS
 from queenbee.core.fold import Table
 from queenbee.core.kinds import KINDS
@@ -45,22 +43,6 @@ def first_cells(page: Path, heading: str) -> list[list[str]]:
 
 def words_in_code(cell: str) -> list[str]:
     return re.findall(r"`([^`]+)`", cell)
-
-
-def leaf_commands(group: click.Group, above: str) -> Iterator[str]:
-    context = click.Context(group)
-    for name in group.list_commands(context):
-        command = group.get_command(context, name)
-        if isinstance(command, click.Group):
-            yield from leaf_commands(command, f"{above} {name}")
-        else:
-            yield f"{above} {name}"
-
-
-def test_every_command_is_listed_with_what_it_prints():
-    rows = first_cells(SCRIPTING, "All commands")
-    listed = [command for row in rows for command in words_in_code(row[0])]
-    assert sorted(listed) == sorted(leaf_commands(queen, "queen"))
 
 
 def test_every_exit_status_is_listed():
