@@ -79,16 +79,19 @@ def test_a_team_proposes_mends_and_ends_when_all_is_landed(team: Team, host: Scr
     assert {f"{each}.txt" for each in issues} <= {*landed}
 
 
-@pytest.mark.thorough
 def test_until_proposed_a_team_ends_before_anything_is_merged(
     team: Team, host: ScriptedHost
 ) -> None:
-    team.issues(2)
+    team.issues(1)
     ran = team.start("--agent", team.agent(WORKS), "--size", "1", "--until-proposed")
     assert ran.code == 10, ran
     assert team.done() == {}
     assert "x-1 is proposed by #1, which is not merged yet" in ran.out
     assert {each["state"] for each in host.pulls.values()} == {"OPEN"}
+    Path(team.hive().layout.state_dir, "code-host.json").unlink()  # As if a minute had passed.
+    again = team.start("--agent", team.agent(WORKS), "--size", "1", "--until-proposed")
+    assert again.code == 10, again
+    assert "x-1 is proposed by #1, which waits for a review or a rule of the host" in again.out
 
 
 def test_a_team_waits_for_its_pull_requests(team: Team, host: ScriptedHost) -> None:

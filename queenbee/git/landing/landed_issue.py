@@ -55,6 +55,7 @@ from queenbee.services.work.taking import to_land
 from queenbee.services.writing.secrets import redacted
 from queenbee.store import giving_up
 from queenbee.store.git_files.worktrees import commit_at
+from queenbee.store.host_note import HostNote
 from queenbee.store.trust import of_setting
 from queenbee.workflows.completing import GOOD, Completion, check, complete
 
@@ -540,6 +541,8 @@ class _IssueWork(Work):
         for each in issues:
             self.hive.assignments.put_in_review(each, self.review)
             self._name_in_row(each, self.review)
+        if proposing.review is None or proposing.review.head != commit:
+            HostNote(layout).forget(made.number)
 
     def _name_in_row(self, issue_id: str, review: Review) -> None:
         from queenbee.workflows.beads import name_pull_request  # noqa: PLC0415 - start-up
