@@ -602,9 +602,14 @@ def stage(
     return staged
 
 
+def thread_of(field: str, value: str) -> str:
+    """Returns the thread of what the hive tells everybody until it holds no longer."""
+    return f"{field}:{value}"
+
+
 def withdraw(store: Store, field: str, value: str) -> None:
     """Hides the messages to everybody in which the hive has written this: it holds no longer."""
-    told = store.state(KIND).select({"to": EVERYONE})
+    told = store.state(KIND).select({"thread_id": thread_of(field, value)})
     over = [str(each["id"]) for each in told if each.get(BY_HIVE) and each.get(field) == value]
     if over:
         with store.transaction() as tx:
