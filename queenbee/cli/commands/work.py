@@ -85,7 +85,9 @@ def _show_begin(begin: Begin, *, landed: bool) -> None:
     yours = f"{'still ' if begin.again else ''}yours{_sign(begin.assignment)}"
     paragraph(f"{printable(issue_id)} is {yours}{title}", bold=True)
     told: set[str] = set()
-    if issue is not None:
+    if issue is not None and begin.again and begin.with_it:  # `queen next` has told it.
+        paragraph(printable(f"    its text: {suggested('queen show', issue_id)}"))
+    elif issue is not None:
         paragraph(f"P{issue.priority} {printable(issue.issue_type)}")
         describe(issue.fields, told)
     if begin.relief is not None:

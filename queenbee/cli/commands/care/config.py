@@ -291,6 +291,7 @@ def trust(hive: Hive, yes: bool, lists: bool, forget: bool) -> dict[str, object]
 config: QueenGroup = group(
     "config",
     [list_, get, set_, unset, trust],
-    help="Show and change the settings of the hive",
+    help="Show and change the settings of the hive; alone, list them",
     example="queen config set land.check 'make test'",
+    alone=list_,
 )
