@@ -21,6 +21,7 @@ from queenbee.git.contents.running_hooks import HOOK_BY_ALIAS
 from queenbee.git.contents.tracked_hooks import is_tracked
 from queenbee.git.run import git, line, network
 from queenbee.store.git_files.worktrees import (
+    default_branch,
     has_remotes,
     push_remote,
     real_ref,
@@ -55,6 +56,7 @@ T = TypeVar("T", bound=Ran)
 _FETCH = ("fetch", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--progress")
 _PUSH = ("push", "--porcelain", "--no-follow-tags", "--recurse-submodules=no")
 """Nothing but the branch: a person's settings may have git push tags and submodules, too."""
+_SET_TARGET = "queen config set land.target"
 _LOOKED = "upstream-looked"
 _SEEN = "--max-count=100"
 _NOT_THERE = 2
@@ -143,7 +145,7 @@ class Upstream:
             how = ("ls-remote", "--exit-code", "--", self.remote, f"refs/heads/{self.branch}")
             if network(*how, cwd=self.tree, timeout_s=timeout_s, most_s=most_s)[0] == _NOT_THERE:
                 there = suggested("git ls-remote --heads", self.remote)
-                to = suggested("queen config set land.target", f"{self.remote}/BRANCH")
+                to = suggested(_SET_TARGET, f"{self.remote}/BRANCH")
                 hint = f"{there} lists its branches; then {to}"
             raise Unreachable(
                 f"{named([self.name])} cannot be fetched: {' '.join(said.split()) or status}",
@@ -285,4 +287,7 @@ def no_target(common_dir: str, target: str) -> tuple[str, str]:
     if lead:  # Perhaps a remote has another name here.
         way = f"git remote -v; then queen config set land.target REMOTE/{shell_word(name)}"
         return f"{what}, and no remote {named([lead])}", way
-    return what, f"git branch {shell_word(target)}; or queen config set land.target BRANCH"
+    make, now = f"git branch {shell_word(target)}", default_branch(common_dir)
+    if now is None:
+        return what, f"{make}; or queen config set land.target BRANCH"
+    return what, f"if it is called {named([now])} now: {suggested(_SET_TARGET, now)}; or {make}"

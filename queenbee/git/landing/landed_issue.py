@@ -348,7 +348,7 @@ class _IssueWork(Work):
         with suppress(QueenError):
             self.hive.look(fields)
             with self.hive.transaction() as tx:
-                thread = thread_of(TARGET_FAILS, target)
+                thread = thread_of(TARGET_FAILS, str(target))
                 stage(tx, self.hive.actor, [EVERYONE], {**fields, **more}, thread)
 
     def target_passes(self, target: str) -> None:
