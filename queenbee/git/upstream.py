@@ -21,6 +21,7 @@ from queenbee.git.contents.running_hooks import HOOK_BY_ALIAS
 from queenbee.git.contents.tracked_hooks import is_tracked
 from queenbee.git.run import git, line, network
 from queenbee.store.git_files.worktrees import (
+    current_branch,
     default_branch,
     has_remotes,
     push_remote,
@@ -254,8 +255,8 @@ def pushing(layout: Layout, *, pushes: bool | None = None) -> list[Proposal]:
 
 def look_for_news(layout: Layout, *, fetches: bool = True) -> str:
     """Sees to it that the newest target is here, if it is a remote's; returns a sentence about a
-    branch of this repository that lacks what a remote has, or an empty text. Never fails, and asks
-    a remote at most every `sync.max_age`.
+    branch of this repository that lacks what a remote has, with what brings that, or an empty text.
+    Never fails, and asks a remote at most every `sync.max_age`.
     """
     upstream, name = Upstream.of_target(layout), target_branch(layout)
     if upstream is not None:
@@ -271,8 +272,18 @@ def look_for_news(layout: Layout, *, fetches: bool = True) -> str:
         count = upstream.ahead(name)
         if count:
             what = "1 commit" if count == 1 else f"{count} commits"
-            return f"{named([name])} is {what} behind {named([upstream.name])}"
+            way = _way_to_bring(layout, upstream, name)
+            return f"{named([name])} is {what} behind {named([upstream.name])}; try: {way}"
     return ""
+
+
+def _way_to_bring(layout: Layout, upstream: Upstream, name: str) -> str:
+    """Returns the command that brings a branch of this repository what its remote has."""
+    here = git_tree(layout.tree)
+    top = here.main_tree if here is not None else None
+    if here is not None and top is not None and current_branch(here.common_dir) == name:
+        return f"{suggested('git -C', top)} pull"
+    return suggested("git fetch", upstream.remote, f"{upstream.branch}:{name}")
 
 
 def no_target(common_dir: str, target: str) -> tuple[str, str]:
