@@ -273,7 +273,10 @@ def trust(hive: Hive, yes: bool, lists: bool, forget: bool) -> dict[str, object]
     if lists:
         return {**found, "seen": known.seen()}
     if is_by_agent(hive.layout):
-        raise InvalidInput("a person lets commands run, not an agent", hint="queen next")
+        raise InvalidInput(
+            "a person lets commands run, not an agent",
+            hint="a person: in a terminal that no agent has started; an agent: queen next",
+        )
     if forget:
         known.forget()
     elif yes:
