@@ -35,7 +35,7 @@ from queenbee.git.index_lock import IndexLock
 from queenbee.git.objects import Objects
 from queenbee.git.run import git, line, user_git
 from queenbee.git.unfinished import OPEN, open_operations
-from queenbee.services.writing.secrets import LooksLikeSecret, refuse_secrets
+from queenbee.services.writing.secrets import LooksLikeSecret, refuse_secrets, refuse_secrets_in_row
 from queenbee.store import safe_open
 from queenbee.store.codec import Unusable, decoder
 from queenbee.store.git_files.worktrees import current_branch
@@ -259,10 +259,8 @@ def _fault(path: str, data: bytes, before: bytes) -> str:
         if not text or text.isspace() or raw in known:
             continue
         try:
-            refuse_secrets(decode(text))
-            # Also the names of fields, and what stands under a name like `password`.
-            row = json.loads(text, object_pairs_hook=_once)
-            refuse_secrets({"row": json.dumps(row, ensure_ascii=False)})
+            decode(text)
+            refuse_secrets_in_row(json.loads(text, object_pairs_hook=once))
         except Unusable as error:
             return f"line {number} is no record: {error}"
         except LooksLikeSecret as error:
@@ -270,7 +268,7 @@ def _fault(path: str, data: bytes, before: bytes) -> str:
     return ""
 
 
-def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+def once(pairs: list[tuple[str, object]]) -> dict[str, object]:
     """Returns an object. Raises `Unusable` if a name is in it twice: readers see one value alone,
     and git has both.
     """

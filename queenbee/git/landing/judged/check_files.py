@@ -1,5 +1,5 @@
-"""What a branch changes of the check itself: its settings, the files that it runs, workflows, and
-the agents that judge.
+"""What a branch changes of the check itself: its settings, what sets up the checkout in which it
+runs, the files that it runs, workflows, and the agents that judge.
 
 What the check's command says (`command_reads`), and where hosts, clients and git look for what they
 run. A test that the check runs is not of the check.
@@ -40,7 +40,8 @@ _LEFTHOOK = tuple(
 _FILES = frozenset({
     ".gitlab-ci.yml", ".travis.yml", ".drone.yml", ".woodpecker.yml", "Jenkinsfile",
     "azure-pipelines.yml", "bitbucket-pipelines.yml", "appveyor.yml",
-    ".pre-commit-config.yaml", *(each for each in EVERY if not each.endswith("/")),
+    ".pre-commit-config.yaml", ".worktreeinclude",
+    *(each for each in EVERY if not each.endswith("/")),
 })  # fmt: skip
 _ATTRIBUTES = ".gitattributes"
 """Says which filter gives a check other bytes than the commit has, and how conflicts are hidden."""

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from queenbee.workflows.complete_hive import Hive
 
 _CHECK = "land.check"
+_DECIDING = ("land.", "worktree.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +83,16 @@ class Judging:
         return [*dict.fromkeys(filter(None, (first, _check_of(self.branch))))]
 
     @property
+    def setups(self) -> list[str]:
+        """The commands that set up where it is checked, now and once the branch has landed."""
+        said = self.layout.settings, self.branch
+        return [each.worktree_setup for each in said if each is not None]
+
+    @property
     def is_changed(self) -> bool:
-        """Whether the branch changes a setting of landing."""
+        """Whether the branch changes a setting of landing, or of what a check finds there."""
         under, branch = (each or Settings() for each in (self.under, self.branch))
-        names = [each.attribute for each in SETTINGS if each.name.startswith("land.")]
+        names = [each.attribute for each in SETTINGS if each.name.startswith(_DECIDING)]
         return any(getattr(under, each) != getattr(branch, each) for each in names)
 
 
