@@ -212,7 +212,11 @@ def config_says(common_dir: str, name: str, git_dir: str = "") -> bool:
 
 def owners_environment(env: Mapping[str, str]) -> Mapping[str, str]:
     """Returns an environment in which an agent has no say in which settings git reads."""
-    if not is_of_agent(env):
+    if not any(name.startswith("GIT_CONFIG") for name in env):
+        return env
+    from queenbee.store.callers.agent_above import is_agent  # noqa: PLC0415 - start-up
+
+    if not (is_of_agent(env) or is_agent()):
         return env
     return {name: value for name, value in env.items() if not name.startswith("GIT_CONFIG")}
 

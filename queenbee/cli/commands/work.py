@@ -85,7 +85,9 @@ def _show_begin(begin: Begin, *, landed: bool) -> None:
     yours = f"{'still ' if begin.again else ''}yours{_sign(begin.assignment)}"
     paragraph(f"{printable(issue_id)} is {yours}{title}", bold=True)
     told: set[str] = set()
-    if issue is not None:
+    if issue is not None and begin.again and begin.with_it:  # `queen next` has told it.
+        paragraph(printable(f"    its text: {suggested('queen show', issue_id)}"))
+    elif issue is not None:
         paragraph(f"P{issue.priority} {printable(issue.issue_type)}")
         describe(issue.fields, told)
     if begin.relief is not None:
@@ -132,9 +134,12 @@ def _show_branch(begin: Begin) -> None:
     if begin.caught_up:
         paragraph(f"your branch is at the main branch now: commits that came in: {begin.caught_up}")
     if begin.behind:
-        paragraph(
-            f"your branch is {begin.behind} behind the main branch: merge it before you begin"
-        )
+        from queenbee.store.git_files.worktrees import target_branch  # noqa: PLC0415 - start-up
+
+        target = target_branch(invocation().hive.layout) or "HEAD"
+        lacks = f"{begin.behind} commit{'s' * (begin.behind > 1)} of {target}"
+        way = suggested("git merge", target)
+        paragraph(printable(f"your branch lacks {lacks}; before you begin: {way}"))
     if begin.lacks_check:
         from queenbee.checks import finding  # noqa: PLC0415 - start-up
 

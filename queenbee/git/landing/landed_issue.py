@@ -35,7 +35,15 @@ from queenbee.git.remote.terms import Terms
 from queenbee.git.upstream import look_for_news, pushing
 from queenbee.git.worktrees.preparing import seen_setup
 from queenbee.services.assignments import SUPERVISORS, taken
-from queenbee.services.messages import BY_HIVE, CHECK_FILES, LANDED, TARGET_FAILS, stage, withdraw
+from queenbee.services.messages import (
+    BY_HIVE,
+    CHECK_FILES,
+    LANDED,
+    TARGET_FAILS,
+    stage,
+    thread_of,
+    withdraw,
+)
 from queenbee.services.telling.notices import ended_by
 from queenbee.services.waiting.landing_record import issues_landing
 from queenbee.services.work.members import to_land
@@ -334,7 +342,8 @@ class _IssueWork(Work):
         with suppress(QueenError):
             self.hive.look(fields)
             with self.hive.transaction() as tx:
-                stage(tx, self.hive.actor, [EVERYONE], {**fields, **more})
+                thread = thread_of(TARGET_FAILS, str(target))
+                stage(tx, self.hive.actor, [EVERYONE], {**fields, **more}, thread)
 
     def target_passes(self, target: str) -> None:
         """Takes that message back."""
