@@ -107,8 +107,7 @@ class Records(NamedTuple):
         ask = partial(line, cwd=root, repository=asked)
         heads = git("rev-parse", "HEAD", "HEAD^{tree}", cwd=root, repository=asked)
         before, tree = heads.decode().split()
-        git("read-tree", no_dash(before), cwd=root, repository=asked)
-        self.put_in(root, asked)
+        self._copied(index, root, asked)
         files = ask("write-tree") or ""
         if files == tree:
             return ""
@@ -117,14 +116,18 @@ class Records(NamedTuple):
             return made.said
         if made.hooks and ask("write-tree") != files:
             self.left_out.append(_STAGES)
+            self._copied(index, root, asked)
         if not made.make(files, before):
             return made.said
-        shutil.copyfile(index, own)
-        self.put_in(root, asked)
         with suppress(ExternalFailure):  # It says so of a file that has changed meanwhile.
             git("update-index", "-q", "--refresh", cwd=root, repository=asked)
         os.replace(own, index)
         return ""
+
+    def _copied(self, index: str, root: str, asked: Mapping[str, str]) -> None:
+        """Makes the index of a commit: that of the worktree, where nothing is staged, with them."""
+        shutil.copyfile(index, asked["GIT_INDEX_FILE"])
+        self.put_in(root, asked)
 
 
 class _Commit:
@@ -152,7 +155,9 @@ class _Commit:
             if not self._does(*run, no_dash(hook), "--", *words[hook]):
                 return False
         with open(self._message, "rb") as file:
-            tidy = git("stripspace", cwd=self._root, stdin=file.read(), repository={})
+            tidy = file.read().rstrip(b"\n") + b"\n"
+        if self.hooks:
+            tidy = git("stripspace", cwd=self._root, stdin=tidy, repository={})
         try:
             refuse_secrets({"message": tidy.decode(errors="surrogateescape")})
         except LooksLikeSecret as error:

@@ -76,7 +76,7 @@ class Joining:
         """
         place, target = self._place, self._place.tip()
         self.target = target
-        is_new = bool(arrivals.log(place.tree, f"{place.head()}..{target}", "--"))
+        is_new = bool(arrivals.log(place.common_dir, f"{place.head()}..{target}", "--"))
         if is_new and self._strategy == REBASE and place.is_linear(target):
             self._rebase(target)
         elif is_new:

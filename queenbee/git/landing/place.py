@@ -8,11 +8,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from queenbee.core.command_lines import no_dash
-from queenbee.core.conflicts.markers import union_setting
 from queenbee.core.text import named, shell_word, suggested
 from queenbee.errors import ExternalFailure, InvalidInput, Unreadable
 from queenbee.git.contents.hive_files import refuse_unreadable
-from queenbee.git.landing.amended import amended_as
 from queenbee.git.landing.commands import (
     RAW,
     contents,
@@ -334,6 +332,8 @@ class Place:
         if tip == commit or self.is_ancestor(commit, ref):
             return commit
         with suppress(ExternalFailure):  # One of them is not here.
+            from queenbee.git.landing.amended import amended_as  # noqa: PLC0415 - start-up
+
             return amended_as(self.tree, commit, f"{before}..{ref}")
         return None
 
@@ -384,6 +384,8 @@ class Place:
         """Returns the refusal for files that both sides changed."""
         what = named(files, SHOWN) or said
         hint = "resolve them, git add, then queen land --continue; or queen land --abort"
+        from queenbee.core.conflicts.markers import union_setting  # noqa: PLC0415 - start-up
+
         if setting := union_setting(union[:SHOWN]):
             hint += f"; to keep what both added from now on: {setting}"
         return Unresolved(

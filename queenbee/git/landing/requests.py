@@ -7,7 +7,6 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from queenbee.checks.finding import check_setting, found_checks
 from queenbee.core.command_lines import no_dash
 from queenbee.core.text import named, quotation, suggested
 from queenbee.core.timestamps import parse_duration_s
@@ -187,6 +186,8 @@ _ONCE = "queen land --check COMMAND; or without: queen land --unchecked"
 
 def no_check(tree: str) -> InvalidInput:
     """Returns the refusal of a landing without any check, with those that the files name."""
+    from queenbee.checks.finding import check_setting, found_checks  # noqa: PLC0415 - start-up
+
     found = found_checks(tree)
     known = f"; the files name {', '.join(found)}" if found else ""
     return InvalidInput(

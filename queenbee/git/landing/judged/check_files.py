@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import posixpath
-from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from queenbee.core.text import named, suggested
@@ -73,7 +72,7 @@ def check_files(
     wanted = {each for name in (*names, *_FILES) for each in with_links(tree, name)}
     begins = (*_FOLDERS, *_LEFTHOOK, *([f"{hooks}/"] if hooks else []))
     inside = {way for each in begins for way in with_links(tree, f"{each}*")}
-    patterns = [PurePosixPath(each) for each in names if _GLOB.intersection(each)]
+    patterns = [each for each in names if _GLOB.intersection(each)]
     folders = tuple(each[:-1] for each in inside if each.endswith("*"))
     return sorted(
         each
@@ -86,9 +85,11 @@ def check_files(
     )
 
 
-def _is_like(path: str, pattern: PurePosixPath) -> bool:
-    plain = PurePosixPath(path)
-    return len(plain.parts) == len(pattern.parts) and plain.match(str(pattern))
+def _is_like(path: str, pattern: str) -> bool:
+    from pathlib import PurePosixPath  # noqa: PLC0415 - start-up
+
+    plain, wanted = PurePosixPath(path), PurePosixPath(pattern)
+    return len(plain.parts) == len(wanted.parts) and plain.match(str(wanted))
 
 
 def refuse_unaccepted(

@@ -57,12 +57,13 @@ def run_check(
     interrupts: Interrupts,
     on_tick: Callable[[float, str], None] | None = None,
     note: str = os.devnull,
+    tick_s: float = 1.0,
 ) -> Verdict:
     """Runs a check at the top of a tree. Whatever it started ends with it, also after its time and
     after a request to end. While it runs, it is noted in a file.
     """
     program = Program(noted_line(check.command, note), tree, check.env, check.timeout_s)
-    ran = run_process(program, on_tick=on_tick, interrupts=interrupts)
+    ran = run_process(program, on_tick=on_tick, tick_s=tick_s, interrupts=interrupts)
     seconds = round(ran.duration_s, 1)
     text = (ran.problem or ran.stdout.text()).strip()
     if ran.exit_code == 0:
@@ -74,11 +75,15 @@ def run_check(
 
 
 def check_in(
-    checkout: Checkout, check: Check, on_tick: Callable[[float, str], None] | None = None
+    checkout: Checkout,
+    check: Check,
+    on_tick: Callable[[float, str], None] | None = None,
+    tick_s: float = 1.0,
 ) -> Verdict:
     """Runs a check of the commit that a checkout has. Raises `SetupFailed`."""
     ready, interrupts = check.with_variables(checkout.ready()), checkout.commands.interrupts
-    ran = run_check(ready, checkout.tree, interrupts, on_tick, note=checkout.check_note)
+    note = checkout.check_note
+    ran = run_check(ready, checkout.tree, interrupts, on_tick, note=note, tick_s=tick_s)
     checkout.commands.stop_if_asked()
     return ran
 
