@@ -205,7 +205,7 @@ def end(
     The droids who work on an issue that waited for it get a message.
     """
     behind = hive.issues.behind(issue_id)
-    actor = hive.actor
+    actor = hive.author
 
     def also(tx: Transaction) -> None:
         _close_row(hive, tx, issue_id, reason)
@@ -269,7 +269,7 @@ def _closed_by_owner(hive: Hive, issue_id: str, reason: str | None) -> list[str]
     if owner is None:
         return []
     try:
-        owner.close(issue_id, reason, actor=hive.actor)
+        owner.close(issue_id, reason, actor=hive.author)
     except (ExternalFailure, Untrusted, Unreadable) as error:
         way = f"; {error.hint}" if error.hint else ""
         return [f"{issue_id} is completed, but still open in the tracker: {error.message}{way}"]

@@ -192,8 +192,9 @@ def _show_issue(view: Overview, issue: Issue) -> None:
     has = f", {held.droid} has it{in_review(held)}" if held is not None else ""
     status = f"{issue.status}{has}"
     paragraph(f"P{issue.priority} {printable(issue.issue_type)}, {printable(status)}{blocked}")
-    if ref := issue.get("external_ref"):
-        paragraph(printable(str(ref)))
+    url = held.review.url if held is not None and held.review is not None else ""
+    for address in dict.fromkeys(filter(None, (issue.get("external_ref"), url))):
+        paragraph(printable(str(address)))
     if isinstance(labels := issue.get("labels"), list) and labels:
         paragraph(printable(f"labels: {some([*map(str, labels)], _SHOWN)}"))
     describe(issue.fields)

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from queenbee.library.hive import Hive
     from queenbee.library.hives import Glimpse
     from queenbee.services.work import Begin, Member, Nothing, Status
+    from queenbee.store.host_note import HostNote
     from queenbee.workflows.completing import Completion, Followed
 
 _SHOWN = 8
@@ -204,13 +205,14 @@ def _show_member(
     indent: str = "",
     program: str = "",
     *,
+    note: HostNote | None = None,
     most: int = _SHOWN,
     is_brief: bool = False,
 ) -> None:
     now_ms = time.time_ns() // 1_000_000
     has = [
         f"{each.issue_id}{_sign(each)} {_title_of(member, each)}".strip()
-        + in_review(each)
+        + in_review(each, note)
         + _note(member, each)
         for each in member.assignments
     ]
@@ -466,7 +468,7 @@ def show_status(status: Status) -> None:
         paragraph("others", bold=True)
     programs = {name: f" ({program})" for name, program in status.programs.items()}
     for member in status.others:
-        _show_member(member, "  ", programs.get(member.droid, ""))
+        _show_member(member, "  ", programs.get(member.droid, ""), note=status.host)
     if status.idle:
         names = [
             f"{name}{programs.get(name, '')} (seen {ago(ms, now_ms)})"

@@ -16,6 +16,7 @@ from queenbee.git.proposing.proposing import (
 )
 from queenbee.git.proposing.standing import keep_proposed
 from queenbee.git.proposing.template import template_at
+from queenbee.store.host_note import HostNote
 from queenbee.workflows.beads import name_pull_request
 
 if TYPE_CHECKING:
@@ -74,4 +75,6 @@ def propose(  # noqa: PLR0913 - by name
             name_pull_request(hive, each, review.url, review.number)
         except QueenError as error:  # It is proposed all the same.
             tell(f"the row of {each} does not name {review}: {error.message}")
+    if proposing.review is None or proposing.review.head != commit:
+        HostNote(layout).forget(made.number)
     return review
