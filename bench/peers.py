@@ -7,7 +7,7 @@ MCP Agent Mail are servers: the requests are timed, and the start of the server 
 `--agent-mail` names the Python of an environment with `mcp-agent-mail`. `QUEEN_BENCH_PEERS` may
 name a file of commands for other tools: `bench.peer_commands` says what it holds.
 
-Prints figures and judges nothing. `docs/performance.md` quotes them.
+Prints figures and judges nothing. `bench/results/performance.md` quotes them.
 """
 
 from __future__ import annotations

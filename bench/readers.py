@@ -3,7 +3,7 @@
     python -m bench.readers [MESSAGES] [--json FILE]
 
 Each reader asks for its inbox, each writer sends messages, as fast as they can. Prints figures and
-judges nothing. `docs/performance.md` quotes them.
+judges nothing. `bench/results/performance.md` quotes them.
 """
 
 from __future__ import annotations

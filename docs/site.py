@@ -23,6 +23,8 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 from queenbee.cli.main import queen
+from queenbee.store.creating import in_toml
+from queenbee.store.settings import SETTINGS
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
@@ -58,6 +60,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Adds the generated pages."""
     pages = {
         "commands.md": "".join(_command_pages()),
+        "settings.md": "".join(_settings()),
         "library.md": "".join(_library()),
     }
     for source, page in FROM_ROOT.items():
@@ -143,6 +146,15 @@ def _described(command: click.Command, context: click.Context, level: int) -> It
             if inner is not None and not inner.hidden:
                 below = click.Context(inner, info_name=name, parent=context)
                 yield from _described(inner, below, min(level + 1, 4))
+
+
+def _settings() -> Iterator[str]:
+    """Yields a table of all settings, from the rows in the code."""
+    yield "# Settings\n\nThey are in `.beads/queen.toml`; `queen config` changes them.\n\n"
+    yield "| setting | values | default | meaning |\n|---|---|---|---|\n"
+    for each in SETTINGS:
+        default = in_toml(each.default)
+        yield f"| `{each.name}` | {each.type.allowed} | `{default}` | {each.sentence} |\n"
 
 
 def _library() -> Iterator[str]:

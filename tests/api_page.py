@@ -81,9 +81,8 @@ OF_ITS_OWN = {
 _HEAD = """\
 # The library
 
-Read this page if you call QueenBee from Python: `pip install queenbee-hive`, or `pip install .` in
-a clone. Everything that `queen` does in a droid's loop is one typed call on an open `Hive`, and
-`queen` is built on these calls:
+To call QueenBee from Python: `pip install queenbee-hive`, or `pip install .` in a clone. Whatever
+`queen` does in a droid's loop is one typed call on an open `Hive`:
 
 ```console
 $ git init -q shop && cd shop && git commit -q --allow-empty -m 'first commit'
@@ -117,47 +116,35 @@ shop-2 landed
 ended
 ```
 
-| call on a hive | command |
-|---|---|
-| `Hive.init` `Hive.open` | `queen init` |
-| `next` `following` `complete` | `queen next`, `complete` |
-| `land` `abort_landing` `last_landing` | `queen land` |
-| `answer_review` `withdraw` | `queen review` |
-| `wait` `status` `show` | `queen issue wait`, `status`, `show` |
-| `changes` `cursor` `log` | `queen log` |
-| `undo` | `queen undo` |
-| `issues.new` `.edit` `.close` `.reopen` `.delete` `.depend` `.import_` | `queen issue …` |
-| `worktrees.add` `.list` `.setup` `.remove` | `queen worktree …` |
-| `plans.check` `.graph` `.convert` `.import_` `.annotate` | `queen plan …` |
-| `team` | `queen start` |
-| `assignments` `reservations` `messages` | `queen claim`, `reserve`, `msg …` |
+The calls have the names of the commands: `hive.next`, `complete`, `land`, `show`, `status`,
+`undo`; `hive.issues.new`, `.edit`, `.close`; `hive.worktrees.add`; `hive.plans.import_`;
+`hive.assignments.claim`; `hive.reservations.reserve`; `hive.messages.send`. `hive.team` is
+`queen start`.
 
 **`next` answers** with a `Begin` or a `Nothing`. `Begin` has the `assignment`, the `issue`, the
-`share` that is held for the droid with it, and `mail`, which counts as read with that. `Nothing`
-says in `state` why there is no issue: only with `is_end` there will be none. With `timeout_s`, it
-waits while others are at work, and returns a `Nothing` that is no end when urgent mail comes (in
-`mail`).
+`share` that is held for the droid with it, and `mail`, which now counts as read. `Nothing` says in
+`state` why there is no issue; if `is_end` is true, there will be none. With `timeout_s`, it waits
+while others are at work, and returns a `Nothing` that is no end when urgent mail comes (in `mail`).
 
 **The issue of a worker that died** goes to whoever waits in `next`: after three minutes without a
 sign of life it is asked, and a minute later taken over (the settings `ask_after` and
-`answer_within`). Who knows that it died need not wait: `assignments.assign(issue_id, name,
-reassign=True)`, as in the last example.
+`answer_within`). If you know that it died: `assignments.assign(issue_id, name, reassign=True)`.
 
-**No call has** what a person sets up: `queen config`, `config trust`, `setup`, `guard`, `sync`,
+**No call does** what a person sets up: `queen config`, `config trust`, `setup`, `guard`, `sync`,
 `hive engine`. Run these with `sys.executable -P -m queenbee`. On several machines, `next`,
-`following` and `land` take `confirm=True` ([what that means](machines.md)), other grants go through
+`following` and `land` take `confirm=True` ([what that means](machines.md)); other grants go through
 `grant`: `hive.grant(lambda left_s: hive.reservations.reserve(["db/**"], timeout_s=left_s),
 confirm=True)`. In a clone whose work lands on a remote's branch, a person first agrees to that with
 `queen config trust`.
 
-**Records are values.** An `Issue`, `Assignment`, `Reservation` or `Message` can be compared,
-hashed, copied and pickled, and nothing that you do to one changes the hive. `to_dict()` returns all
-its fields, `get(name)` one of them.
+**Records are values.** You can compare, hash, copy and pickle an `Issue`, `Assignment`,
+`Reservation` or `Message`; to change one does not change the hive. `to_dict()` returns all its
+fields, `get(name)` one of them.
 
 **A refusal is an error with attributes**: `Held.holders`, `Taken.holder`, `NotFound.issue_id`. All
 are below `QueenError`, with its `code`, `message` and `hint`, which names commands; `calls` has the
-calls that do the same, such as `reservations.check`. Errors pickle, so that they come back from a
-pool of processes. [Errors](scripting.md#errors) lists what each code carries.
+calls that do the same, such as `reservations.check`. Errors can be pickled.
+[Errors](scripting.md#errors) lists what each code carries.
 
 **Waiting can be given up.** What waits takes `timeout_s`, and `cancel`, an event such as
 `threading.Event`. Once another thread sets it, the call raises `Cancelled`: there is no lease, no
@@ -188,10 +175,10 @@ asyncio.run(main())
 ['src/**']
 ```
 
-**Changes** are every record that became or changed, in order of arrival in this clone, with how it
-was `before` and is `after`, in the fields of [the format](format.md); `by` is the droid, or None
-where the record names none, as that of an issue. Whoever keeps the cursor of the last one, and
-passes it the next time, misses nothing and sees nothing twice:
+**Changes** are all new and changed records, in order of arrival in this clone, each as it was
+`before` and is `after`, in the fields of [the format](format.md); `by` is the droid, or None where
+the record names none, such as an issue. Keep the cursor of the last one, and pass it the next time:
+you miss nothing and see nothing twice.
 
 ```python
 from queenbee import Hive
@@ -213,76 +200,13 @@ ui shop-2 completed
 Without `timeout_s`, it goes on with what arrives, until `cancel` is set. A cursor is of one clone.
 If its memory is deleted, the cursor is refused (`NotFound`), and you begin anew.
 
-**A harness** starts workers of its own, each as a task and in its worktree; they take what is
-ready, wait for each other, and land. This one also has a worker that crashes, whose issue goes to
-another:
+**A harness** starts workers of its own: [harness.py](examples/harness.py), in 60 lines, has each as
+a task in its worktree. They take what is ready, wait for each other, and land; the issue of a
+worker that crashes goes to another.
 
-```python
-import asyncio
-import subprocess
-import sys
-from pathlib import Path
-from queenbee import AsyncHive, Begin
-
-NAMES = ("amber", "birch", "cedar")
-CRASH = \"\"\"import os, sys
-from queenbee import Hive
-Hive.open(droid="dahlia").assignments.claim(sys.argv[1])
-os._exit(1)
-\"\"\"
-
-async def work(path: str) -> int:
-    landed = 0
-    async with await AsyncHive.open(path) as hive:
-        try:
-            async with asyncio.timeout(0.2):
-                await hive.reservations.reserve(["secrets/**"], timeout_s=3600)
-        except TimeoutError:
-            pass  # The lead has it, and this worker no longer stands in line.
-        while not (begun := await hive.next(timeout_s=300)).is_end:
-            if not isinstance(begun, Begin):
-                continue  # It was woken by urgent mail.
-            issue_id = begun.assignment.issue_id
-            await hive.reservations.reserve([f"{issue_id}.txt", "log/**"], timeout_s=300)
-            Path(path, f"{issue_id}.txt").write_text("done")
-            await hive.reservations.release(["log/**"])
-            await hive.messages.send("lead", f"{issue_id} is ready", issue_id=issue_id)
-            done = await hive.land(message=f"Do {issue_id}", reason="done", unchecked=True)
-            landed += done.landing.landed
-    return landed
-
-async def follow(hive: AsyncHive, cursor: str, heard: list[str]) -> None:
-    async for change in hive.changes(cursor, kinds=["messages"]):
-        if str(change.after.get("body")).endswith("is ready") and change.before is None:
-            heard.append(str(change.by))
-
-async def main() -> None:
-    async with await AsyncHive.open(droid="lead") as lead:
-        issues = [await lead.issues.new(f"Part {n}") for n in range(6)]
-        subprocess.run([sys.executable, "-c", CRASH, issues[0]])
-        places = [await lead.worktrees.add(name) for name in NAMES]
-        await lead.assignments.assign(issues[0], "amber", reassign=True)
-        await lead.reservations.reserve(["secrets/**"])
-        heard: list[str] = []
-        log = asyncio.create_task(follow(lead, await lead.cursor(), heard))
-        landed = await asyncio.gather(*[work(place.path) for place in places])
-        while len(heard) < len(issues):
-            await asyncio.sleep(0.01)
-        log.cancel()
-        print(sum(landed), "landed,", len(heard), "heard of,",
-              len(await lead.assignments.find()), "left")
-
-asyncio.run(main())
-```
-
-```text
-6 landed, 6 heard of, 0 left
-```
-
-**Agents of others** are a team: `hive.team("ui", "api", agent="claude")` does what `queen start`
-does, and returns how it ended, with the reasons why something is left. `on_progress` gets what each
-agent does; once the event `finish` is set, they finish their issue, and once `cancel` is, they are
-stopped.
+**A team of clients**: `hive.team("ui", "api", agent="claude")` does what `queen start` does, and
+returns how it ended, with the reasons why something is left. `on_progress` gets what each agent
+does; set the event `finish` to let them finish their issue, `cancel` to stop them.
 
 **In tests**, `from queenbee.testing import hive, hive_clock` in a `conftest.py` gives pytest a hive
 in a temporary repository, with a clock that moves when `hive_clock.advance(seconds)` is called.
@@ -290,18 +214,16 @@ in a temporary repository, with a clock that moves when `hive_clock.advance(seco
 
 ## Names
 
-You can rely on the names below, as far as [what is stable](scripting.md#what-is-stable) says;
-everything else may change without notice. Each has a docstring: `help(queenbee.Hive)`, or the
-reference that `make docs` builds from them. If your program forks, open a hive in each process,
-after the fork.
+You can rely on what these packages export, as far as [what is stable](scripting.md#what-is-stable)
+says; everything else may change without notice. `help(queenbee.Hive)`, and the reference that `make
+docs` builds, describe each name. If your program forks, open a hive in each process after the fork.
+
+{packages}
 
 Of the objects of an open hive, these attributes count; others are for QueenBee itself. `AsyncHive`
 has those that wait or touch the disk.
 
 {attributes}
-
-| package | what is in it | names |
-|---|---|---|
 """
 
 
@@ -318,20 +240,15 @@ def names_of(package: str) -> list[str]:
 
 def page() -> str:
     """Returns the whole page."""
-    attributes = "".join(_attributes()).rstrip("\n")
-    return _HEAD.replace("{attributes}", attributes) + "".join(_rows())
+    packages = ", ".join(f"`{each}`" for each in PUBLIC)
+    attributes = "\n".join(_attributes())
+    return _HEAD.replace("{packages}", packages).replace("{attributes}", attributes)
 
 
 def _attributes() -> Iterator[str]:
-    yield "| object | attributes |\n|---|---|\n"
+    yield "| object | attributes |\n|---|---|"
     for name, attributes in OFFERED.items():
-        yield f"| `{name}` | {' '.join(f'`{each}`' for each in attributes.split())} |\n"
-
-
-def _rows() -> Iterator[str]:
-    for package, heading in PUBLIC.items():
-        names = " ".join(f"`{name}`" for name in names_of(package))
-        yield f"| `{package}` | {heading} | {names} |\n"
+        yield f"| `{name}` | {' '.join(f'`{each}`' for each in attributes.split())} |"
 
 
 if __name__ == "__main__":

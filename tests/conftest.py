@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import extent
+import hives
 import hypothesis
 import opened_databases
 import postgres_server
@@ -21,6 +22,7 @@ from hives import IDENTITY, Clock, Queen, QuickQueen, environment, git, write_li
 from templates import Template
 
 from queenbee import Hive
+from queenbee.store.callers import agent_above
 
 # A shell that starts the tests in the background makes them, and all that they start, ignore
 # Ctrl-C, and nohup makes them ignore SIGHUP: tests of either would then be tests of the shell.
@@ -114,6 +116,8 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     agents = [name for name in os.environ if name.startswith(("CODEX_", "CLAUDE", "COPILOT_"))]
     for name in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "PGSERVICE", *agents):
         monkeypatch.delenv(name, raising=False)
+    if hives.BELOW_CLIENT:
+        monkeypatch.setattr(agent_above, "_has_client_above", bool)
     # Else each command that a test starts would compile all that it imports.
     monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
     settings = {"user.name": "Tester", "user.email": "t@example.com", "init.defaultBranch": "main"}

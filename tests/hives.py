@@ -25,6 +25,8 @@ import postgres_server
 import written_documents
 from entry_points import run_queen
 
+from queenbee.store.callers import agent_above
+
 TRACES = ("Traceback", 'File "')
 IDENTITY = ("QUEEN_DROID", "QUEEN_AGENT", "FACTORY_DROID")
 START_MS = 1_734_172_200_000
@@ -118,13 +120,15 @@ class Queen:
         return {**base, "QUEEN_DROID": as_} if as_ else base
 
 
-def at_a_terminal(queen: Queen, says: str, *arguments: str, **env: str) -> tuple[int, str]:
-    """Runs the command at a terminal at which somebody types; returns its status and all it
-    shows.
+def at_a_terminal(
+    queen: Queen, says: str, *arguments: str, by: Sequence[str] = (), **env: str
+) -> tuple[int, str]:
+    """Runs the command, or what runs it, at a terminal at which somebody types; returns its status
+    and all it shows.
     """
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
-        [*COMMAND, *arguments],
+        [*by, *COMMAND, *arguments],
         cwd=queen.cwd,
         env=queen.environment(None, {"TERM": "dumb", **env}),
         stdin=theirs,
@@ -182,7 +186,11 @@ def is_open(database: sqlite3.Connection) -> bool:
         return False
 
 
-COMMAND = (sys.executable, "-c", "from queenbee.cli.main import main; main()")
+BELOW_CLIENT = agent_above._has_client_above()
+"""Whether an agent runs these tests: in them, it types for a person."""
+_AS_PERSON = "from queenbee.store.callers import agent_above; agent_above._has_client_above = bool"
+_MAIN = "from queenbee.cli.main import main; main()"
+COMMAND = (sys.executable, "-c", f"{_AS_PERSON}; {_MAIN}" if BELOW_CLIENT else _MAIN)
 """As the installed script does, without depending on where that was put."""
 
 

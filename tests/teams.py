@@ -34,6 +34,20 @@ their own, which no variable moves.
 """
 
 WORKS = 'echo "$QUEEN_ISSUE by $QUEEN_DROID" >> "$FILE"\n'
+COUNTS = 'echo >> "$0.runs"\n'
+
+
+def runs(team: Team) -> int:
+    """Returns how many agents that count have run."""
+    return len((team.bin / "agent.runs").read_text())
+
+
+def waits(ran: Ran) -> str:
+    """Returns why a run that ended has left its issue, which waits."""
+    assert (ran.code, ran.json["code"], ran.json["left"]) == (1, "waits", ["x-1"]), ran
+    said = {each["code"]: each for each in ran.json["reasons"]}
+    assert (said["kept"]["issue_id"], said["kept"]["agent"]) == ("x-1", "ui")
+    return str(said["waits"]["text"])
 
 
 class Team:

@@ -131,6 +131,9 @@ def hot_runs(small: Path, outside: Path) -> Iterator[set[str]]:
     for use in LIBRARY:
         yield loaded(small, use)
     yield loaded(small, "import queenbee.mcp.server")  # A client gets its first answer from that.
+    # Of a pull request there is one host, and most beads have no schema of their own.
+    rare = "queenbee.git.proposing.answering, queenbee.documents.sprints.sprint_bead"
+    yield loaded(small, f"import {rare}")
     for line in ("prompt", "prompt --json"):
         yield loaded(small, QUEEN, *line.split(" "))
     yield loaded(small, COMPLETION)

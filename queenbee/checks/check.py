@@ -9,14 +9,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from queenbee.checks.output import NOTHING, Output
 from queenbee.core.command_lines import CommandLine, shell_line
 from queenbee.core.text import escaped
 
 DEFAULT_TIMEOUT_S = 300
 """The timeout of a check whose document names none."""
-
-LONGEST_S = 7 * 24 * 3600
-"""No wait is longer than a week, which also keeps a document's number within a clock's range."""
 
 MAX_CHECKS = 500
 """The limit of one bead or gate: the record of a run is one ledger line, of 1 MiB at most."""
@@ -107,36 +105,6 @@ class Check:
     on_failure: Literal["stop", "continue"] = "stop"
     cwd: str | None = None
     environment: Mapping[str, str | None] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Output:
-    """What a program wrote to one stream; beyond the cap, the middle is left out."""
-
-    head: bytes = b""
-    tail: bytes = b""
-    total_bytes: int = 0
-    found: bool = True
-    """Whether the wanted text occurred, even in the part that was left out."""
-
-    @property
-    def left_out_bytes(self) -> int:
-        """The bytes between `head` and `tail` that were not kept."""
-        return self.total_bytes - len(self.head) - len(self.tail)
-
-    def data(self) -> bytes:
-        """Returns what was kept, with a line in the middle that says how much was not."""
-        if not self.left_out_bytes:
-            return self.head + self.tail
-        return self.head + f"\n[… {self.left_out_bytes:,} bytes left out …]\n".encode() + self.tail
-
-    def text(self) -> str:
-        """Returns `data` as text; bytes that are not UTF-8 become the replacement character."""
-        return self.data().decode(errors="replace")
-
-
-NOTHING = Output()
-"""The output of a program that wrote nothing, or never started."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,8 @@ import os
 import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NewType, Self
+from typing import TYPE_CHECKING, NewType, Self
 
-from queenbee.checks.check import Check, Command, ContentMatch, FileExists, Script, described
 from queenbee.core.text import mentioned, quotation, some
 from queenbee.errors import Untrusted
 from queenbee.services.open_store import Store
@@ -21,9 +20,12 @@ from queenbee.store.droids.agent_callers import is_by_agent
 from queenbee.store.layout import Layout, discover
 from queenbee.store.trust import GATE, VERIFIER, Proposal, Trust, trees
 
+if TYPE_CHECKING:
+    from queenbee.checks.check import Check, Command, Script
+
 __all__ = ["GATE", "VERIFIER", "Consent", "SeenCheck", "SeenCommand"]
 
-SeenCheck = NewType("SeenCheck", Check)
+SeenCheck = NewType("SeenCheck", "Check")
 """A check that reads only what is in the repository, or one that somebody here has seen."""
 SeenCommand = NewType("SeenCommand", str)
 """A shell command that somebody here has seen."""
@@ -95,6 +97,14 @@ def proposals(
     """Returns the commands in checks, with all that decides what they run; and the looks at files
     that are in no working tree of the repository: what matches there is written where others read.
     """
+    from queenbee.checks.check import (  # noqa: PLC0415 - start-up
+        Command,
+        ContentMatch,
+        FileExists,
+        Script,
+        described,
+    )
+
     found = list[Proposal]()
     for each in checks:
         if isinstance(each.what, Command | Script):
@@ -112,11 +122,11 @@ def _is_in(tree: str, path: str) -> bool:
 
 
 def _text(what: Command | Script) -> str:
-    return what.text if isinstance(what, Command) else shlex.join([what.path, *what.args])
+    return what.text if hasattr(what, "text") else shlex.join([what.path, *what.args])
 
 
 def _more(check: Check, what: Command | Script) -> tuple[str, ...]:
-    how = [f"shell {what.shell}"] if isinstance(what, Command) else ["a program, without a shell"]
+    how = [f"shell {what.shell}"] if hasattr(what, "shell") else ["a program, without a shell"]
     where = [f"in {check.cwd}"] if check.cwd else []
     variables = [
         f"gets {name} of the environment" if value is None else f"with {name}={value}"

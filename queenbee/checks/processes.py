@@ -13,10 +13,9 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
-from queenbee.checks.check import LONGEST_S, NOTHING, Output
+from queenbee.checks.output import LONGEST_S, NOTHING, Output
 from queenbee.core.command_lines import CommandLine
 from queenbee.store import giving_up
 
@@ -37,8 +36,7 @@ _CHUNK_BYTES = 64 * 1024
 _REQUESTS_TO_END = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessResult:
+class ProcessResult(NamedTuple):
     """How a program ended; `exit_code` is negative for a signal, None if it did not exit."""
 
     ended: Literal["exited", "timed_out", "interrupted", "not_started"]
@@ -50,8 +48,7 @@ class ProcessResult:
     """Why it was not started."""
 
 
-@dataclass(frozen=True, slots=True)
-class Program:
+class Program(NamedTuple):
     """One program to run, and its limits.
 
     `look_for` are two literal texts to find in standard output and standard error.
@@ -72,11 +69,12 @@ def run_process(
     program: Program,
     *,
     on_tick: Callable[[float, str], None] | None = None,
+    tick_s: float = 1.0,
     interrupts: Interrupts | None = None,
 ) -> ProcessResult:
     """Returns how the program ended and what it wrote; afterwards its process group is gone.
 
-    `on_tick` is called about once a second with the seconds so far and the last line of output.
+    `on_tick` is called about every `tick_s` with the seconds so far and the last line of output.
     A request to end that `interrupts` counts also ends the group, and `ended` says so; a second
     request cuts the grace period short.
     """
@@ -100,7 +98,7 @@ def run_process(
         return ProcessResult("not_started", None, 0.0, NOTHING, NOTHING, problem)
     run = _Run(child, captures, interrupts or Interrupts())
     try:
-        ended = run.wait(started + min(program.timeout_s, LONGEST_S), on_tick)
+        ended = run.wait(started + min(program.timeout_s, LONGEST_S), on_tick, tick_s)
     finally:
         # Also after an error of the caller in `on_tick`, and after SystemExit.
         run.stop(program.grace_s)
@@ -162,10 +160,10 @@ class _Run:
             self._streams.register(stream, selectors.EVENT_READ, (capture, stream.close))
 
     def wait(
-        self, deadline: float, on_tick: Callable[[float, str], None] | None
+        self, deadline: float, on_tick: Callable[[float, str], None] | None, tick_s: float
     ) -> Literal["exited", "timed_out", "interrupted"]:
         started = time.monotonic()
-        next_tick = started + 1.0
+        next_tick = started + tick_s
         while self._child.poll() is None:
             if self._interrupts.count:
                 return "interrupted"
@@ -173,7 +171,7 @@ class _Run:
             if now >= deadline:
                 return "timed_out"
             if on_tick is not None and now >= next_tick:
-                next_tick = now + 1.0
+                next_tick = now + tick_s
                 on_tick(now - started, self._captures[0].last_line())
             self._read(min(deadline - now, _TICK_S))
         return "exited"

@@ -6,11 +6,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
 
-from queenbee.checks.finding import TreeReader
 from queenbee.core.text import shell_word, visible
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from queenbee.checks.finding import TreeReader
 
 CURSOR, CONDUCTOR = ".cursor/worktrees.json", "conductor.json"
 CODEX = ".codex/environments/environment.toml"
@@ -44,8 +47,7 @@ _OPEN = re.compile(r"(\\|&&|\|\|?|\{|\(|\b(then|do|else|in))$|<<")
 """Ends of lines that go on in the next one."""
 
 
-@dataclass(frozen=True, slots=True)
-class FoundSetup:
+class FoundSetup(NamedTuple):
     """A command, and the files that it comes from."""
 
     command: str
@@ -56,6 +58,8 @@ def found_setup(tree: str) -> FoundSetup | None:
     """Returns the command, or None if no file says one. That of lock files is one of a fixed list,
     whatever they say; that of another tool is in its file, and readable.
     """
+    from queenbee.checks.finding import TreeReader  # noqa: PLC0415 - start-up
+
     read = TreeReader(tree)
     found = [each for row in _MANAGERS if (each := _first(read, row)) is not None]
     if found:

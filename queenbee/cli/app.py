@@ -480,13 +480,30 @@ def command(
 
 
 def group(
-    name: str, commands: Sequence[QueenCommand], *, help: str, example: str, more: str = ""
+    name: str,
+    commands: Sequence[QueenCommand],
+    *,
+    help: str,
+    example: str,
+    more: str = "",
+    alone: QueenCommand | None = None,
 ) -> QueenGroup:
     """Makes a command that has subcommands; `example` ends its help. `more` names those of other
-    modules: `ready:issues`.
+    modules: `ready:issues`. `alone` runs if none is typed.
     """
+
+    @click.pass_context
+    def run_alone(context: click.Context) -> int | None:
+        if alone is None or context.invoked_subcommand is not None:
+            return None
+        with alone.make_context(alone.name, [], parent=context) as inner:
+            return alone.invoke(inner)
+
     hidden = dict(each.split(":") for each in more.split())
-    return QueenGroup(name, help=help, commands=commands, example=example, hidden=hidden)
+    more_of_it: dict[str, Any] = {"example": example, "hidden": hidden}
+    if alone is not None:
+        more_of_it |= {"invoke_without_command": True, "callback": run_alone}
+    return QueenGroup(name, help=help, commands=commands, **more_of_it)
 
 
 def _taught(ctx: click.Context, parameters: list[click.Parameter]) -> list[click.Parameter]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from collections.abc import Callable
@@ -10,7 +9,6 @@ from typing import Any
 
 import click
 
-from queenbee.core.names import is_of_agent
 from queenbee.core.timestamps import parse_duration_s, parse_since_ms
 from queenbee.errors import InvalidInput
 
@@ -65,7 +63,9 @@ agents_dir: Option = click.option(
 
 def _typed(_: click.Context, param: click.Parameter, branches: tuple[str, ...]) -> tuple[str, ...]:
     """Raises `InvalidInput` if an agent hands over what is a person's."""
-    if branches and is_of_agent(os.environ):
+    from queenbee.store.callers.agent_above import is_agent  # noqa: PLC0415 - start-up
+
+    if branches and is_agent():
         raise InvalidInput(
             f"only a person hands over a branch: {param.opts[0]} was typed by an agent",
             hint="ask for it in a shell that no agent started",

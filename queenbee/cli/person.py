@@ -1,19 +1,18 @@
 """Whether a person sits at this terminal, and their answer to commands that came from elsewhere.
 
-An agent that runs `queen` in a pseudo-terminal is no person: its client says so in the
-environment. This prevents accidents; a program that wants to pass for a person can.
+An agent that runs `queen` in a pseudo-terminal is no person: its client says so in the environment,
+or runs above. This prevents accidents; a program that wants to pass for a person can.
 """
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
 
 import click
 
 from queenbee.cli.terminal import aside
-from queenbee.core.names import is_of_agent
+from queenbee.store.callers.agent_above import is_agent
 from queenbee.store.layout import Layout
 from queenbee.store.trust import Proposal
 
@@ -22,7 +21,7 @@ def sits_here(*, is_json: bool) -> bool:
     """Returns whether a person runs this command, and can be asked."""
     streams = (sys.stdin, sys.stderr)
     is_terminal = all(each is not None and each.isatty() for each in streams)
-    return is_terminal and not is_json and not is_of_agent(os.environ)
+    return is_terminal and not is_json and not is_agent()
 
 
 def lets_run(layout: Layout, proposals: Sequence[Proposal]) -> bool:

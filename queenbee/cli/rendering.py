@@ -190,11 +190,8 @@ def in_review(assignment: Assignment, note: HostNote | None = None) -> str:
     review = assignment.review
     if review is None:
         return ""
-    from queenbee.core.reviews.pull_requests import STATES  # noqa: PLC0415 - start-up
-
-    seen = note.states.get(str(review.number), {}) if note is not None else {}
-    state, at_ms = STATES.get(str(seen.get("state"))), seen.get("at_ms")
-    if state is None or type(at_ms) is not int:
+    state, at_ms = note.seen(review.number) if note is not None else ("", 0)
+    if not state:
         return printable(f", in review: {review}")
     since = ago(at_ms, time.time_ns() // 1_000_000)
     return printable(f", in review: {review} {state} (seen {since})")

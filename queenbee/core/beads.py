@@ -16,6 +16,7 @@ from queenbee.core.timestamps import instant_ms
 TYPE_CHECKING = False  # Spares the 9 ms that typing takes.
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from typing import Any
 
     from queenbee.core.fold import Fields
 
@@ -157,10 +158,20 @@ def _issue(fields: Mapping[str, object], completion: Assignment | None) -> Issue
     return Issue(fields, completion=completion)
 
 
+def metadata_of(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the row's metadata; empty unless it is an object."""
+    metadata = row.get("metadata")
+    return metadata if isinstance(metadata, dict) else {}
+
+
+def is_sprint_bead(row: Mapping[str, Any]) -> bool:
+    """Returns whether an issue has the type of a sprint bead, or names a sprint."""
+    return row.get("issue_type") in SPRINTS or "sprint" in metadata_of(row)
+
+
 def team_of(row: Mapping[str, object]) -> str:
     """Returns the team of a sprint bead; one that names none gets its own team."""
-    metadata = row.get("metadata")
-    said = metadata if isinstance(metadata, dict) else {}
+    said = metadata_of(row)
     team = said.get("team_name")
     if isinstance(team, str) and team.strip():
         return team

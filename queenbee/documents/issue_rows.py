@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from queenbee.core.beads import DEFAULT_PRIORITY, newest
+from queenbee.core.beads import metadata_of as metadata_of
 from queenbee.core.row_edits import later_than
 from queenbee.core.text import one_line, shortened
 from queenbee.documents.findings import Finding
@@ -88,12 +89,6 @@ def new_row(
         "dependencies": [],
         "metadata": {},
     }
-
-
-def metadata_of(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the row's metadata; empty unless it is an object."""
-    metadata = row.get("metadata")
-    return metadata if isinstance(metadata, dict) else {}
 
 
 def plan_and_sprint(row: Mapping[str, Any]) -> tuple[object, object]:

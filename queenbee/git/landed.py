@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from queenbee.checks.executing import Progress
     from queenbee.core.records import Reservation
     from queenbee.services.hive import Services
+    from queenbee.services.open_store import Store
     from queenbee.workflows.complete_hive import Hive
     from queenbee.workflows.completing import Completion
 
@@ -143,13 +144,9 @@ def commit_records(hive: Services, *, is_end: bool) -> str:
     name, root = os.path.basename(layout.beads_dir), layout.root
     left = _left(layout) if carries_records(layout) else {}
     may = is_end or not (landers(hive) or not is_tracked(name, root, left))
-    wanted = _to_carry(hive, left, is_end=is_end) if left and may else []
-    if not wanted or not builds_on_target(layout):
-        return ""
-    before = _head(root)
-    if before is None:
-        return ""
-    tried = _committed(hive, before, wanted)
+    is_any = may and any(_is_carried(each, is_end=is_end) for each in left)
+    before = _head(root) if is_any and builds_on_target(layout) else None
+    tried = _committed(hive, before, left, is_end=is_end) if before is not None else None
     if tried is None:
         return ""
     waits, before = tried
@@ -161,7 +158,9 @@ def commit_records(hive: Services, *, is_end: bool) -> str:
     return _once(layout, waits)
 
 
-def _committed(hive: Services, before: str, wanted: Sequence[str]) -> tuple[list[str], str] | None:
+def _committed(
+    hive: Services, before: str, left: Mapping[str, str], *, is_end: bool
+) -> tuple[list[str], str] | None:
     """Commits records; returns why some are left, a sentence each, and the commit before. None if
     they cannot be read.
     """
@@ -171,7 +170,7 @@ def _committed(hive: Services, before: str, wanted: Sequence[str]) -> tuple[list
     )
     from queenbee.git.contents.record_blobs import in_the_way, records_of  # noqa: PLC0415 - start-up
 
-    layout, root, waits = hive.layout, hive.layout.root, list[str]()
+    layout, root, waits, wanted = hive.layout, hive.layout.root, list[str](), list[str]()
     messages = Messages.of(layout.settings, root)
     target = target_branch(layout)
     message = messages.records(target or "", hive.author)
@@ -181,6 +180,7 @@ def _committed(hive: Services, before: str, wanted: Sequence[str]) -> tuple[list
                 return [f"the records are not committed: {why}"], before
             time.sleep(_AGAIN_S)  # A landing moves the branch, and then the files.
             continue
+        wanted = wanted or to_carry(hive, left, is_end=is_end)
         try:
             with hive.transaction():  # No line is half written.
                 records = records_of(layout, root, before, wanted)
@@ -198,19 +198,21 @@ def _committed(hive: Services, before: str, wanted: Sequence[str]) -> tuple[list
     return waits, before
 
 
-def _to_carry(hive: Services, left: Mapping[str, str], *, is_end: bool) -> list[str]:
+def to_carry(store: Store, left: Mapping[str, str], *, is_end: bool = False) -> list[str]:
     """Returns the records to commit of what is left, once the tracker's file has its rows."""
-    from queenbee.git.contents.record_blobs import in_the_way, is_bead  # noqa: PLC0415 - start-up
-
-    if not any(is_record(each) or (is_end and is_bead(each)) for each in left):
-        return []
     with suppress(QueenError):  # The ledger has all of it.
-        has_more = hive.tracker().has_unfiled and not in_the_way(
-            hive.layout.root, target_branch(hive.layout)
-        )
-        if has_more and export_issues(hive):
-            left = _left(hive.layout)
-    return [each for each in left if is_record(each) or (is_end and is_bead(each))]
+        if store.tracker().has_unfiled and export_issues(store):
+            tracker = os.path.relpath(store.layout.issues_path, store.layout.root)
+            left = left if tracker in left else _left(store.layout)
+    return [each for each in left if _is_carried(each, is_end=is_end)]
+
+
+def _is_carried(path: str, *, is_end: bool) -> bool:
+    if not is_end or is_record(path):
+        return is_record(path)
+    from queenbee.git.contents.record_blobs import is_bead  # noqa: PLC0415 - start-up
+
+    return is_bead(path)
 
 
 def _once(layout: Layout, waits: Sequence[str]) -> str:

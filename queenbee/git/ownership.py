@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 import time
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -141,7 +140,7 @@ def note_worktree(git_dir: str, made: MadeNote) -> None:
     try:
         mark = safe_open.read(path, 1 << 8)
     except FileNotFoundError:
-        mark = secrets.token_hex(16).encode()
+        mark = os.urandom(16).hex().encode()
         write_document(path, mark)
     write_document(_kept(git_dir), mark + b"\n" + json.dumps(asdict(made)).encode())
 

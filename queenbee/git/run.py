@@ -530,9 +530,8 @@ def quiet_environment(
     config: Mapping[str, str] | None, repository: Mapping[str, str] | None
 ) -> dict[str, str]:
     """Returns the environment of a git that runs no programs, and needs no tokens."""
-    env = {**os.environ, **_ENVIRONMENT}
-    if repository is not None:
-        env = {**environment_of_user(), **_ENVIRONMENT, **repository}
+    user = os.environ if repository is None else environment_of_user()
+    env = {**user, **_ENVIRONMENT, **(repository or {})}
     env = {name: value for name, value in env.items() if name not in NAMES}
     return configured(env, config or {})
 

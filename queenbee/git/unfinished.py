@@ -37,7 +37,6 @@ from queenbee.git.trees.special_files import add_all, special_files
 from queenbee.git.trees.submodules import links, show_unseen
 from queenbee.git.trees.unkept import add_taken, keep_beside, shortened
 from queenbee.git.unmerged import STATUS, Status
-from queenbee.services.diagnosis import Diagnosis
 from queenbee.services.leases.edits import is_exempt
 from queenbee.store import safe_open
 from queenbee.store.droids import presence
@@ -48,6 +47,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from queenbee.core.records import Assignment
+    from queenbee.services.diagnosis import Diagnosis
     from queenbee.services.hive import Services
     from queenbee.store.git_files.worktrees import Worktree
     from queenbee.store.layout import Layout
@@ -664,6 +664,8 @@ def outlived(hive: Services) -> list[Diagnosis]:
 
 def _outlived(layout: Layout, branches: list[str], what: str, hint: str) -> Iterator[Diagnosis]:
     if branches:
+        from queenbee.services.diagnosis import Diagnosis  # noqa: PLC0415 - start-up
+
         text = f"branches keep work on issues that {what}: {some(branches, _NAMED)}"
         yield Diagnosis("outlived", str(layout.common_dir), text, hint=hint, severity="note")
 

@@ -21,6 +21,8 @@ from queenbee.git.contents.running_hooks import HOOK_BY_ALIAS
 from queenbee.git.contents.tracked_hooks import is_tracked
 from queenbee.git.run import git, line, network
 from queenbee.store.git_files.worktrees import (
+    current_branch,
+    default_branch,
     has_remotes,
     push_remote,
     real_ref,
@@ -55,6 +57,7 @@ T = TypeVar("T", bound=Ran)
 _FETCH = ("fetch", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--progress")
 _PUSH = ("push", "--porcelain", "--no-follow-tags", "--recurse-submodules=no")
 """Nothing but the branch: a person's settings may have git push tags and submodules, too."""
+_SET_TARGET = "queen config set land.target"
 _LOOKED = "upstream-looked"
 _SEEN = "--max-count=100"
 _NOT_THERE = 2
@@ -143,7 +146,7 @@ class Upstream:
             how = ("ls-remote", "--exit-code", "--", self.remote, f"refs/heads/{self.branch}")
             if network(*how, cwd=self.tree, timeout_s=timeout_s, most_s=most_s)[0] == _NOT_THERE:
                 there = suggested("git ls-remote --heads", self.remote)
-                to = suggested("queen config set land.target", f"{self.remote}/BRANCH")
+                to = suggested(_SET_TARGET, f"{self.remote}/BRANCH")
                 hint = f"{there} lists its branches; then {to}"
             raise Unreachable(
                 f"{named([self.name])} cannot be fetched: {' '.join(said.split()) or status}",
@@ -252,8 +255,8 @@ def pushing(layout: Layout, *, pushes: bool | None = None) -> list[Proposal]:
 
 def look_for_news(layout: Layout, *, fetches: bool = True) -> str:
     """Sees to it that the newest target is here, if it is a remote's; returns a sentence about a
-    branch of this repository that lacks what a remote has, or an empty text. Never fails, and asks
-    a remote at most every `sync.max_age`.
+    branch of this repository that lacks what a remote has, with what brings that, or an empty text.
+    Never fails, and asks a remote at most every `sync.max_age`.
     """
     upstream, name = Upstream.of_target(layout), target_branch(layout)
     if upstream is not None:
@@ -269,8 +272,18 @@ def look_for_news(layout: Layout, *, fetches: bool = True) -> str:
         count = upstream.ahead(name)
         if count:
             what = "1 commit" if count == 1 else f"{count} commits"
-            return f"{named([name])} is {what} behind {named([upstream.name])}"
+            way = _way_to_bring(layout, upstream, name)
+            return f"{named([name])} is {what} behind {named([upstream.name])}; try: {way}"
     return ""
+
+
+def _way_to_bring(layout: Layout, upstream: Upstream, name: str) -> str:
+    """Returns the command that brings a branch of this repository what its remote has."""
+    here = git_tree(layout.tree)
+    top = here.main_tree if here is not None else None
+    if here is not None and top is not None and current_branch(here.common_dir) == name:
+        return f"{suggested('git -C', top)} pull"
+    return suggested("git fetch", upstream.remote, f"{upstream.branch}:{name}")
 
 
 def no_target(common_dir: str, target: str) -> tuple[str, str]:
@@ -285,4 +298,7 @@ def no_target(common_dir: str, target: str) -> tuple[str, str]:
     if lead:  # Perhaps a remote has another name here.
         way = f"git remote -v; then queen config set land.target REMOTE/{shell_word(name)}"
         return f"{what}, and no remote {named([lead])}", way
-    return what, f"git branch {shell_word(target)}; or queen config set land.target BRANCH"
+    make, now = f"git branch {shell_word(target)}", default_branch(common_dir)
+    if now is None:
+        return what, f"{make}; or queen config set land.target BRANCH"
+    return what, f"if it is called {named([now])} now: {suggested(_SET_TARGET, now)}; or {make}"

@@ -480,7 +480,8 @@ class Assignments:
         landed: str | None = None,
         also: Callable[[Transaction], None] | None = None,
     ) -> Assignment:
-        actor = self._store.actor
+        # A merge is found by whoever asks the host, also by a person without a name.
+        actor = self._store.author if landed is not None else self._store.actor
         checked_issue_id(issue_id)
         self._look(issue_id, reason, *([status.capitalize()] if reason else []))
         reservations = self._reservations()
@@ -516,7 +517,7 @@ class Assignments:
 
     def _look(self, issue_id: str, reason: str | None, *whats: str) -> None:
         """Looks at what will be written, and sent, before the lock is taken."""
-        bodies = [_said(what, self._store.actor, reason) for what in whats]
+        bodies = [_said(what, self._store.author, reason) for what in whats]
         self._store.look({"issue_id": issue_id, "reason": reason, "body": bodies})
 
     def absurd(self) -> list[Assignment]:

@@ -493,14 +493,16 @@ class Messages:
 
     def drop_merged(self) -> None:
         """Marks as read the unread messages that no longer hold: about landings whose commits the
-        branch of this worktree has by now, and nudges about what the actor no longer has. Never
-        fails.
+        branch of this worktree has by now, nudges about what the actor no longer has, and who was
+        given an issue that is done. Never fails.
         """
         has, layout = self._store.has_commit, self._store.layout
 
         def is_settled(message: Message) -> bool:
             if message.get("nudge") is True:
                 return not self._has_since(message.created_ms)
+            if self._was_of_an_issue(message):
+                return True
             commit = message.get(LANDED)
             if has is None or not (isinstance(commit, str) and commit.isalnum()):
                 return False
@@ -515,6 +517,16 @@ class Messages:
         kinds = ("assignments", "reservations")
         rows = (row for kind in kinds for row in self._store.state(kind).select(active))
         return any(Record(row).created_ms <= at_ms for row in rows)
+
+    def _was_of_an_issue(self, message: Message) -> bool:
+        """Returns whether the hive said who has an issue that somebody who got it then, or later,
+        has completed.
+        """
+        if message.issue_id is None or message.get(BY_HIVE) is not True or message.get(CHECK_FILES):
+            return False
+        done = {"issue_id": message.issue_id, "status": "completed"}
+        rows = self._store.state("assignments").select(done)
+        return any(Record(row).created_ms >= message.created_ms for row in rows)
 
     def delete(self, message_id: str) -> Message:
         """Hides a message for both sides; only its sender or recipient may. Repeating it
@@ -602,9 +614,14 @@ def stage(
     return staged
 
 
+def thread_of(field: str, value: str) -> str:
+    """Returns the thread of what the hive tells everybody until it holds no longer."""
+    return f"{field}:{value}"
+
+
 def withdraw(store: Store, field: str, value: str) -> None:
     """Hides the messages to everybody in which the hive has written this: it holds no longer."""
-    told = store.state(KIND).select({"to": EVERYONE})
+    told = store.state(KIND).select({"thread_id": thread_of(field, value)})
     over = [str(each["id"]) for each in told if each.get(BY_HIVE) and each.get(field) == value]
     if over:
         with store.transaction() as tx:

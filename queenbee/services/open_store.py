@@ -344,7 +344,18 @@ class Store:
             return []
         from queenbee.services.writing.issue_changes import lines_of  # noqa: PLC0415 - start-up
 
-        return lines_of(self.tracker(), self.state(ISSUES), edits, keeps)
+        return lines_of(self.tracker(), self.state(ISSUES), edits, keeps, self._look_at_row)
+
+    def _look_at_row(self, changes: Mapping[str, object]) -> None:
+        """Raises `LooksLikeSecret` for a row that would go to a database, whoever wrote it: what a
+        ledger gets is looked at before it leaves this machine.
+        """
+        if self.engine.carrier is not None and not self.allow_secrets:
+            from queenbee.services.writing.secrets import (  # noqa: PLC0415 - start-up
+                refuse_secrets_in_row,
+            )
+
+            refuse_secrets_in_row(changes)
 
     def granted(self, lines: Sequence[bytes]) -> None:
         """Called with the lines of assignments that a transaction has recorded, without any lock,

@@ -25,14 +25,17 @@ if TYPE_CHECKING:
     from queenbee.store.layout import Layout
 
 UNTRUSTED = "untrusted"
+_AWAY = {"host_away", "unreachable"}
 _IN_THE_WAY = {
     "main_blocked",
     TARGET_FAILS,
     UNTRUSTED,
     "check_guarded",
     "busy",
-    "unreachable",
     "unwritable",
+    "not_logged_in",
+    "no_host_client",
+    *_AWAY,
 }
 _TRY_AGAIN_S = 30.0
 _HIVE = ".beads/"
@@ -97,6 +100,12 @@ class Obstacle:
         if self.result.code == UNTRUSTED:
             return not self.result.of_settings
         return self._has_files
+
+    def is_outage(self, layout: Layout) -> bool:
+        """Returns whether the host of pull requests is away, for which a team waits, as it does for
+        their merges.
+        """
+        return self.result.code in _AWAY and layout.settings.land_by == "pr"
 
     @property
     def _has_files(self) -> bool:

@@ -22,6 +22,7 @@ from queenbee.store import safe_open
 from queenbee.store.droids import roster, spending
 from queenbee.store.droids.agent_callers import forget_team, note_team
 from queenbee.store.git_files.host_tokens import without_tokens
+from queenbee.store.host_note import HostNote
 from queenbee.store.lock import LongLock
 
 if TYPE_CHECKING:
@@ -291,9 +292,12 @@ class Team:
         for worker, issue_id in held:
             if issue_id:
                 yield _kept(worker, issue_id)
+        note = HostNote(self._hive.layout)
         for key, review in self._in_review():
-            who = "which waits for a person" if review.asks == PERSON else "which is not merged yet"
-            yield Reason("proposed", f"{key} is proposed by {review}, {who}: {review.url}", key)
+            state = note.seen(review.number)[0] or "is not merged yet"
+            what = "waits for a person" if review.asks == PERSON else state
+            text = f"{key} is proposed by {review}, which {what}: {review.url}"
+            yield Reason("proposed", text, key)
         for key, standing in self._hive.issues.standings_of(left).items():
             because = standing.because
             if standing.state == "on_hold" and because and key not in found:

@@ -452,7 +452,7 @@ class Worker(PlacedAgent):
             self._make_fit()
             self._land_again(obstacle)
         else:
-            self.looks += 1
+            self.looks += not obstacle.is_outage(self.home.layout)
             self.rest(_WAITS, _LOOK_AGAIN_S)
         return True
 

@@ -15,12 +15,15 @@ from queenbee.store import safe_open
 
 TYPE_CHECKING = False  # Spares the 9 ms that typing takes.
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
 _MOST_INCLUDES = 10
 """As deep as git follows the files that its configuration includes."""
 _BLANKS = " \t\r\n"
 """What git takes for blanks in its configuration, and no other character."""
+_entries: dict[str, Sequence[tuple[str, str, str]]] = {}
+"""What the texts of some config files say."""
+_MOST_ENTRIES = 8
 _ESCAPED = {"n": "\n", "t": "\t", "b": "\b", "\n": ""}
 
 
@@ -209,7 +212,11 @@ def config_says(common_dir: str, name: str, git_dir: str = "") -> bool:
 
 def owners_environment(env: Mapping[str, str]) -> Mapping[str, str]:
     """Returns an environment in which an agent has no say in which settings git reads."""
-    if not is_of_agent(env):
+    if not any(name.startswith("GIT_CONFIG") for name in env):
+        return env
+    from queenbee.store.callers.agent_above import is_agent  # noqa: PLC0415 - start-up
+
+    if not (is_of_agent(env) or is_agent()):
         return env
     return {name: value for name, value in env.items() if not name.startswith("GIT_CONFIG")}
 
@@ -248,18 +255,28 @@ def config_value(
     return value
 
 
-def config_entries(path: str) -> Iterator[tuple[str, str, str]]:
-    """Yields the section, such as `core` or `remote.origin`, the name and the value of each setting
-    in one of git's config files, in order; nothing of one that cannot be read.
+def config_entries(path: str) -> Sequence[tuple[str, str, str]]:
+    """Returns the section, such as `core` or `remote.origin`, the name and the value of each
+    setting in one of git's config files, in order; nothing of one that cannot be read.
+    """
+    try:
+        with open(path, encoding="utf-8-sig", errors="surrogateescape", newline="") as file:
+            text = file.read()
+    except OSError:
+        return ()
+    if text not in _entries:  # A landing asks some hundred times.
+        if len(_entries) >= _MOST_ENTRIES:
+            _entries.clear()
+        _entries[text] = [*_entries_in(text.replace("\r\n", "\n"))]
+    return _entries[text]
+
+
+def _entries_in(text: str) -> Iterator[tuple[str, str, str]]:
+    """Yields the same of a text.
 
     Git writes what a tree says into them, such as the address of a submodule: where a line or a
     value ends is decided as git does. Source: "git-config" in git's documentation.
     """
-    try:
-        with open(path, encoding="utf-8-sig", errors="surrogateescape", newline="") as file:
-            text = file.read().replace("\r\n", "\n")
-    except OSError:
-        return
     section, at = "", 0
     while at < len(text):
         end = text.find("\n", at) % (len(text) + 1)

@@ -65,6 +65,21 @@ class HostNote:
         until_ms = int(until_s * 1000) if isinstance(until_s, float) else 0
         self.note(error=error.message, until_ms=until_ms)
 
+    def seen(self, number: int) -> tuple[str, int]:
+        """Returns the state of a pull request in words, and when it was seen; empty and 0 if it was
+        not.
+        """
+        from queenbee.core.reviews.pull_requests import STATES  # noqa: PLC0415 - start-up
+
+        said = self.states.get(str(number), {})
+        words, at_ms = STATES.get(str(said.get("state"))), said.get("at_ms")
+        return (words, at_ms) if words is not None and type(at_ms) is int else ("", 0)
+
+    def forget(self, number: int) -> None:
+        """Forgets the state of a pull request, which was that of an earlier push. Never fails."""
+        if self.states.pop(str(number), None) is not None:
+            self.note()
+
     def note(self, **said: object) -> None:
         """Notes more of it. Never fails."""
         self._said = {**self._said, **said, "states": self.states, "issues": self.issues}

@@ -323,7 +323,7 @@ SETTINGS = (
             "refuse: no edit passes while the database cannot be reached; warn: it does"),
 )  # fmt: skip
 """Whatever is said of a setting is in its row: the file that `queen init` writes, the check of a
-value, the default, and the table in `docs/format.md` come from it."""
+value, the default, and the page of all settings that `make docs` makes come from it."""
 JUDGING = (
     *("land.check", "land.check_timeout", "land.guard_check", "land.recheck"),
     *("land.join", "land.union"),

@@ -20,7 +20,7 @@ from uvicorn import Config, Server
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from queenbee import report
-from queenbee.core.names import PERSON, is_of_agent
+from queenbee.core.names import PERSON
 from queenbee.core.text import printable
 from queenbee.errors import InvalidInput, QueenError
 from queenbee.library.hive import Hive
@@ -63,7 +63,9 @@ def hive_of_person(droid: str | None, beads_dir: str | None) -> Hive:
     """Returns an open hive in which the page acts: under the name that is set, or as `human`.
     Raises `InvalidInput` for an agent, which is no person.
     """
-    if is_of_agent(os.environ):
+    from queenbee.store.callers.agent_above import is_agent  # noqa: PLC0415 - start-up
+
+    if is_agent():
         raise InvalidInput("queen watch --web acts for a person, not for an agent", hint=_STATUS)
     hive = Hive.open(droid=droid, beads_dir=beads_dir)
     if hive.actor_or_none is None:

@@ -6,27 +6,14 @@ continues.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from typing import TYPE_CHECKING
 
-from queenbee.checks.executing import Progress
-from queenbee.checks.runner import CheckRunner
-from queenbee.checks.verification import VerificationRecord
-from queenbee.core.beads import DONE, Issue
+from queenbee.core.beads import DONE, is_sprint_bead, metadata_of
 from queenbee.core.names import PERSON
-from queenbee.core.records import Assignment
 from queenbee.core.text import suggested
 from queenbee.core.timestamps import instant_ms
-from queenbee.documents.issue_rows import close_row, metadata_of
-from queenbee.documents.ralph.bead_files import BeadFile, BeadFolders
-from queenbee.documents.ralph.verify import (
-    Verification,
-    complete_bead,
-    update_meta,
-    verify_to_complete,
-)
-from queenbee.documents.sprints.sprint_bead import is_sprint_bead
+from queenbee.documents.issue_rows import close_row
 from queenbee.errors import (
     Conflict,
     ExternalFailure,
@@ -38,14 +25,22 @@ from queenbee.errors import (
 )
 from queenbee.services.messages import BY_HIVE, stage
 from queenbee.services.telling.open_ends import still_reserved
-from queenbee.services.writing.transaction import Transaction
 from queenbee.store.droids import roster
-from queenbee.workflows import running
-from queenbee.workflows.complete_hive import Hive
 from queenbee.workflows.document_answers import may_be_bead
 from queenbee.workflows.ending_unchecked import refuse_agent
 from queenbee.workflows.owning.owner import Owner
 from queenbee.workflows.verifications import last_verification
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from queenbee.checks.executing import Progress
+    from queenbee.checks.verification import VerificationRecord
+    from queenbee.core.beads import Issue
+    from queenbee.core.records import Assignment
+    from queenbee.documents.ralph.bead_files import BeadFile
+    from queenbee.services.writing.transaction import Transaction
+    from queenbee.workflows.complete_hive import Hive
 
 # Loaded before others have to wait for it in a turn at writing.
 import queenbee.services.writing.issue_changes  # noqa: F401 # isort: skip
@@ -132,16 +127,19 @@ def complete(  # noqa: PLR0913 - by name
     assignment = hive.assignments.check_ending(issue_id)
     _refuse_in_review(hive, assignment, landed)
     if checked is not None and checked["verdict"] in GOOD:
-        if found := _open_bead(hive, assignment):
-            update_meta(found, running.bead_folders(hive), status="completed")
+        _complete_bead(hive, assignment)
         record: VerificationRecord | None = checked
     else:
-        completed = partial(
-            complete_bead, waits_for=running.waits_for(hive), unverified_because=because
-        )
-        runner = running.check_runner(hive, env, on_progress=on_progress)
         found = _open_bead(hive, assignment, bead)
-        record = _verified(hive, issue_id, found, runner, completed, because)
+        record = _verified(
+            hive,
+            issue_id,
+            found,
+            env,
+            on_progress=on_progress,
+            completes=True,
+            because=because,
+        )
     if record is not None and record["verdict"] not in GOOD:
         return Completion(assignment, record)
     return end(hive, issue_id, _reason(record, reason), record, landed=landed)
@@ -191,9 +189,7 @@ def check(  # noqa: PLR0913 - by name
     held = hive.assignments.active(issue_id) if of else hive.assignments.check_ending(issue_id)
     if held is None or of not in (None, held.droid):
         raise NotYours(f"{issue_id} is not assigned to {of}", hint="queen issue assignments")
-    checked = partial(verify_to_complete, waits_for=running.waits_for(hive))
-    runner = running.check_runner(hive, env, on_progress=on_progress, tree=tree)
-    return _verified(hive, issue_id, bead, runner, checked)
+    return _verified(hive, issue_id, bead, env, on_progress=on_progress, tree=tree)
 
 
 def end(
@@ -209,7 +205,7 @@ def end(
     The droids who work on an issue that waited for it get a message.
     """
     behind = hive.issues.behind(issue_id)
-    actor = hive.actor
+    actor = hive.author
 
     def also(tx: Transaction) -> None:
         _close_row(hive, tx, issue_id, reason)
@@ -236,8 +232,8 @@ def end_merged(hive: Hive, issue_id: str, reason: str, landed: str) -> list[str]
     notes = []
     held = hive.assignments.active(issue_id)
     try:
-        if held is not None and (bead := _open_bead(hive, held)) is not None:
-            update_meta(bead, running.bead_folders(hive), status="completed")
+        if held is not None:
+            _complete_bead(hive, held)
     except QueenError as error:
         notes.append(f"the bead of {issue_id} does not say that it is completed: {error.message}")
     return [*notes, *end(hive, issue_id, reason, landed=landed).notes]
@@ -273,33 +269,51 @@ def _closed_by_owner(hive: Hive, issue_id: str, reason: str | None) -> list[str]
     if owner is None:
         return []
     try:
-        owner.close(issue_id, reason, actor=hive.actor)
+        owner.close(issue_id, reason, actor=hive.author)
     except (ExternalFailure, Untrusted, Unreadable) as error:
         way = f"; {error.hint}" if error.hint else ""
         return [f"{issue_id} is completed, but still open in the tracker: {error.message}{way}"]
     return []
 
 
-def _verified(
+def _verified(  # noqa: PLR0913 - by name
     hive: Hive,
     issue_id: str,
     bead: BeadFile | None,
-    runner: CheckRunner,
-    ralph: Callable[[BeadFile, CheckRunner, BeadFolders], Verification],
-    unverified_because: str | None = None,
+    env: Mapping[str, str],
+    *,
+    on_progress: Callable[[Progress], None] | None,
+    tree: str | None = None,
+    completes: bool = False,
+    because: str | None = None,
 ) -> VerificationRecord | None:
     """Returns the record of the checks of an issue, or None if it has none to run: what agents said
-    of a sprint bead, then what `ralph` makes of its Ralph bead.
+    of a sprint bead, then what its Ralph bead's say, which it `completes` if they pass. With
+    `because`, none run.
     """
     if any(each.is_judged for each in roster.of_issue(hive.layout, issue_id)):
         raise judged_first(issue_id)
     issue, record = hive.issues.row(issue_id), None
+    if bead is None and (issue is None or not may_be_bead(issue)):
+        return None
+    from queenbee.documents.ralph.verify import (  # noqa: PLC0415 - start-up
+        complete_bead,
+        verify_to_complete,
+    )
+    from queenbee.workflows import running  # noqa: PLC0415 - start-up
+
     judged = issue is not None and running.has_judgements(issue)
-    if issue is not None and judged and (bead is None or unverified_because is None):
-        record = running.judge_sprint(hive, issue, unverified_because=unverified_because)
+    if issue is not None and judged and (bead is None or because is None):
+        record = running.judge_sprint(hive, issue, unverified_because=because)
         if record["verdict"] != "passed":
             return record
-    return ralph(bead, runner, running.bead_folders(hive)).record if bead is not None else record
+    if bead is None:
+        return record
+    runner = running.check_runner(hive, env, on_progress=on_progress, tree=tree)
+    where, waits = (bead, runner, running.bead_folders(hive)), running.waits_for(hive)
+    if completes:
+        return complete_bead(*where, waits_for=waits, unverified_because=because).record
+    return verify_to_complete(*where, waits_for=waits).record
 
 
 def judged_first(issue_id: str) -> Conflict:
@@ -307,6 +321,16 @@ def judged_first(issue_id: str) -> Conflict:
     return Conflict(
         f"{issue_id} is judged by others first", hint="end: queen start has it judged, and lands it"
     )
+
+
+def _complete_bead(hive: Hive, assignment: Assignment) -> None:
+    """Has the Ralph bead of an issue, if it has one, say that it is completed."""
+    bead = _open_bead(hive, assignment)
+    if bead is not None:
+        from queenbee.documents.ralph.verify import update_meta  # noqa: PLC0415 - start-up
+        from queenbee.workflows.running import bead_folders  # noqa: PLC0415 - start-up
+
+        update_meta(bead, bead_folders(hive), status="completed")
 
 
 def _open_bead(

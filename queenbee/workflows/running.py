@@ -14,7 +14,7 @@ from queenbee.checks.consent import Consent
 from queenbee.checks.executing import Progress
 from queenbee.checks.runner import CheckRunner
 from queenbee.checks.verification import VerificationRecord
-from queenbee.core.beads import Issue
+from queenbee.core.beads import Issue, is_sprint_bead
 from queenbee.documents.folders import bead_dirs, bead_notes, evidence_dir, gates_dir
 from queenbee.documents.gates import gate_run as gate_run
 from queenbee.documents.gates.gate_run import GateRun
@@ -22,7 +22,6 @@ from queenbee.documents.ralph.bead_files import BeadFile, BeadFolders, read_bead
 from queenbee.documents.ralph.ralph_bead import Unmet, unmet_dependencies
 from queenbee.documents.ralph.verify import WaitsFor, describe_checks, verify_bead
 from queenbee.documents.sprints.executions import describe_judges, has_history, sprint_verdict
-from queenbee.documents.sprints.sprint_bead import is_sprint_bead
 from queenbee.errors import InvalidInput
 from queenbee.store.git_files.host_tokens import without_tokens
 from queenbee.workflows.complete_hive import Hive

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
-from queenbee.checks.verification import VerificationRecord
-from queenbee.services.hive import Services
 from queenbee.services.writing.secrets import LooksLikeSecret
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from queenbee.checks.verification import VerificationRecord
+    from queenbee.services.hive import Services
 
 KIND = "verifications"
 _LEFT_OUT = "left out because it seems to contain a secret; the evidence has it"

@@ -16,6 +16,12 @@ def test_a_list_keeps_what_it_has_with_add(quick: QuickQueen, repo: Path, toml: 
     assert quick("config", "set", "--add", "ttl", "2h", cwd=repo).code == 2
 
 
+def test_alone_it_lists_the_settings(quick: QuickQueen, repo: Path, toml: Path) -> None:
+    assert quick("config", cwd=repo).out == quick("config", "list", cwd=repo).out
+    assert quick("config", "--json", cwd=repo).json == quick("config", "list", "--json").json
+    assert "Commands:" in quick("config", "--help", cwd=repo).out
+
+
 def test_what_is_set_says_how_it_is_committed(quick: QuickQueen, repo: Path, toml: Path) -> None:
     git(repo, "add", ".beads/queen.toml")
     git(repo, "commit", "-qm", "settings")

@@ -407,7 +407,7 @@ class TestTheNextIssue:
         (work / "b").write_text("the next one\n")
         commit_file(repo, "c", "theirs\n")
         # The landing brings the main branch along: nobody is to merge it before.
-        assert "behind the main branch" not in queen("next", as_="ui", cwd=work).out
+        assert "your branch lacks" not in queen("next", as_="ui", cwd=work).out
         gate.touch()
         until(lambda: "conflict: c; nothing was landed, and your" in result(queen, work)[1])
         assert git(work, "status", "--porcelain").split() == ["??", "b"]

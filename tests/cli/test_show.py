@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -57,6 +58,28 @@ def test_json_has_the_whole_thread(quick: QuickQueen) -> None:
     for number in range(8):
         quick("msg", "send", "reviewer", f"{number}\n" * 50, "--issue", "qb-1", as_="ui-engineer")
     assert len(quick("show", "qb-1", "--json").json["messages"]) == 8
+
+
+def test_several_are_shown_one_after_the_other_or_none(quick: QuickQueen) -> None:
+    shown = quick("show", "qb-1", "qb-2").out
+    assert shown.index("qb-1  Button component") < shown.index("\nqb-2  Colors")
+    told = [json.loads(line) for line in quick("show", "1", "2", "--json").out.splitlines()]
+    assert [each["issue_id"] for each in told] == ["qb-1", "qb-2"]
+    refused = quick("show", "qb-1", "no-9")
+    assert (refused.code, refused.out) == (4, "")
+
+
+def test_what_next_has_told_is_not_told_again_with_what_is_taken_with_it(
+    quick: QuickQueen, beads: Path
+) -> None:
+    one, other = ({**ROW, "id": f"qb-{n}", "description": f"In src/a.py, {n}."} for n in (1, 2))
+    write_lines(beads / "issues.jsonl", one, other)
+    assert "    In src/a.py, 1." in quick("next", as_="ui-engineer").out
+    taken = quick("next", "--take", as_="ui-engineer").out
+    assert "    In src/a.py, 2." in taken
+    assert "In src/a.py, 1." not in taken
+    assert "its text: queen show qb-1" in taken
+    assert "In src/a.py, 1." in quick("next", as_="ui-engineer").out
 
 
 def test_an_issue_that_the_tracker_does_not_have_is_shown_as_such(

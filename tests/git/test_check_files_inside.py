@@ -195,6 +195,17 @@ class TestShown:
         done = landing(quick, tree, "--json")
         assert done.json["landing"]["check_files"] == ["tools/hooks/post-merge"]
 
+    @pytest.mark.parametrize("path", [".worktreeinclude", "set-up", "tools/machine"])
+    def test_what_sets_up_where_it_is_checked_is_of_the_check(
+        self, quick: QuickQueen, repo: Path, tree: Path, path: str
+    ) -> None:
+        setup = "[worktree]\nsetup = 'sh set-up'\n"
+        commit_file(tree, SETTINGS, f"[land]\ncheck = 'sh run-tests'\n{setup}")
+        git(repo, "config", "queenbee.setup", "test -e tools/machine || true")
+        commit_file(tree, path, "x\n")
+        found = landing(quick, tree, "--json").json["landing"]["check_files"]
+        assert found == [path, SETTINGS]
+
     def test_of_the_settings_only_those_of_landing_are(
         self, quick: QuickQueen, repo: Path, tree: Path
     ) -> None:

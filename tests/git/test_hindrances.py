@@ -218,3 +218,48 @@ def test_a_look_takes_few_git_processes(
     monkeypatch.setenv("PATH", str(folder), prepend=os.pathsep)
     assert hindrances.hindrances(discover(str(ready), {})) == []
     assert log.read_text().count("x") == 3
+
+
+def doctor_says(quick: QuickQueen, code: str) -> dict[str, Any] | None:
+    said = [each for each in quick("doctor", "--json").json if each["code"] == code]
+    return said[0] if said else None
+
+
+def test_a_renamed_target_is_named_by_its_new_name_first(quick: QuickQueen, ready: Path) -> None:
+    quick("config", "set", "land.target", "main")
+    git(ready, "branch", "-m", "main", "trunk")
+    finding = doctor_says(quick, "no_target")
+    assert finding is not None
+    assert finding["hint"] == (
+        "if it is called trunk now: queen config set land.target trunk; or git branch main"
+    )
+
+
+def test_a_push_that_changes_nothing_is_named(
+    quick: QuickQueen, ready: Path, tmp_path: Path
+) -> None:
+    git(tmp_path, "init", "-q", "--bare", "-b", "main", "remote.git")
+    git(ready, "remote", "add", "origin", str(tmp_path / "remote.git"))
+    git(ready, "push", "-q", "-u", "origin", "main")
+    assert "changes nothing" not in quick("config", "set", "land.push", "true").err
+    assert doctor_says(quick, "push_unused") is None
+    said = "land.push changes nothing: each landing is on origin/main at once"
+    assert said in quick("config", "set", "land.target", "origin/main").err
+    finding = doctor_says(quick, "push_unused")
+    assert finding is not None
+    assert (finding["message"], finding["hint"]) == (said, "queen config unset land.push")
+
+
+def test_a_checkout_of_a_branch_on_which_nothing_lands_now_is_named(
+    quick: QuickQueen, ready: Path
+) -> None:
+    commit_file(ready.parent / "ui", "g", "g\n")
+    assert quick("land", "--as", "ui", cwd=ready.parent / "ui").code == 0
+    assert doctor_says(quick, "old_checkout") is None
+    quick("config", "set", "land.target", "other")
+    finding = doctor_says(quick, "old_checkout")
+    assert finding is not None
+    path = f"{ready}-landing-main"
+    assert finding["file"] == path
+    subprocess.run(finding["hint"], shell=True, cwd=ready, check=True)
+    assert not Path(path).exists()

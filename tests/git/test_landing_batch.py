@@ -664,9 +664,18 @@ class TestThePace:
         assert not self.pace(tmp_path).gives_way(1.0, 1, 0)
         assert self.pace(tmp_path).gives_way(15.0, 1, 1)
         assert not self.pace(tmp_path).gives_way(15.0, 8, 1)
-        assert not self.pace(tmp_path).gives_way(25.0, 1, 8)
+        assert not self.pace(tmp_path).gives_way(45.0, 1, 8)
         pace = self.pace(tmp_path)
-        assert [pace.gives_way(15.0, 1, 1) for _ in range(2)] == [True, False]
+        assert [pace.gives_way(30.0, 1, 1) for _ in range(2)] == [True, False]
+
+    @pytest.mark.parametrize(("check_s", "look_s"), [(1.0, 0.1), (10.0, 0.2), (600.0, 1.0)])
+    def test_looks_often_who_came_while_a_check_is_young(
+        self, tmp_path: Path, check_s: float, look_s: float
+    ) -> None:
+        self.pace(tmp_path).note(["a"], passed=True, check_s=check_s)
+        pace = self.pace(tmp_path)
+        assert pace.look_s == pytest.approx(look_s)
+        assert (pace.may_lose(0.3 * check_s), pace.may_lose(0.5 * check_s)) == (True, False)
 
 
 class TestHooks:

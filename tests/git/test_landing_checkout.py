@@ -110,8 +110,8 @@ class TestASubmodule:
 def test_a_check_that_a_kill_left_is_ended_before_the_next_one(
     queen: Queen, repo: Path, tree: Path, tmp_path: Path
 ) -> None:
-    began, made = tmp_path / "began", tmp_path / "made"
-    left = f"touch {began}; sleep 2; touch {made}; touch made; sleep 60\n"
+    began, go, made = tmp_path / "began", tmp_path / "go", tmp_path / "made"
+    left = f"touch {began}; until [ -e {go} ]; do sleep 0.05; done; touch {made} made; sleep 60\n"
     commit_file(tree, "t.sh", left)
     queen.env["QUEEN_LAND_ATTACHED"] = "1"
     started = queen.start("land", "--check", CHECK, as_="ui", cwd=tree)
@@ -120,9 +120,9 @@ def test_a_check_that_a_kill_left_is_ended_before_the_next_one(
     started.send_signal(signal.SIGKILL)
     started.communicate()
     git(tree, "reset", "-q", "--hard", "main")
-    commit_file(tree, "t.sh", "sleep 3; test ! -e made\n")
+    commit_file(tree, "t.sh", f"touch {go}; sleep 1; test ! -e made\n")
     assert queen("land", "--check", CHECK, as_="ui", cwd=tree).code == 0
-    assert not made.exists()
+    assert go.exists() and not made.exists()
 
 
 @pytest.mark.parametrize("is_known", [True, False])

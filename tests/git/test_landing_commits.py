@@ -475,7 +475,7 @@ def test_what_has_not_landed_stays_as_it_is(
         git(tree, "commit", "-qam", "mine")
     before = git(tree, "rev-parse", "HEAD")
     done = quick("next", cwd=tree)
-    assert (done.code, "behind the main branch" in done.out) == (0, True)
+    assert (done.code, "your branch lacks" in done.out) == (0, True)
     assert git(tree, "rev-parse", "HEAD") == before
     assert (tree / "README.md").read_text() == "mine\n"
 
@@ -575,7 +575,7 @@ def test_the_next_issue_moves_no_branch_that_leads_elsewhere(
     git(tree, "symbolic-ref", "refs/heads/ui", "refs/heads/person")
     before = git(repo, "rev-parse", "person")
     done = quick("next", cwd=tree)
-    assert (done.code, "behind the main branch" in done.out) == (0, True)
+    assert (done.code, "your branch lacks" in done.out) == (0, True)
     assert git(repo, "rev-parse", "person") == before
 
 

@@ -14,6 +14,7 @@ from hives import Queen, QuickQueen, add_hook, commit_file, git, write_lines
 from queenbee import Hive
 from queenbee.git.contents.running_hooks import HOOK_BY_ALIAS, HOOK_BY_GIT
 from queenbee.git.run import user_git
+from queenbee.services.waiting import landing_steps
 from queenbee.services.waiting.landing_turn import folder_of
 from queenbee.store import waiting_line
 
@@ -229,12 +230,14 @@ def test_a_batch_leaves_the_main_worktree_clean(
     go, began, before = tmp_path / "go", tmp_path / "began", head(tracked)
     began.touch()
     check = f"echo >> {began}; while [ ! -e {go} ]; do sleep 0.05; done"
-    started, folder = [], folder_of(Hive.open(tracked, droid="w0", env={}), "main")
+    started, folder = [], Path(folder_of(Hive.open(tracked, droid="w0", env={}), "main"))
+    folder.mkdir(parents=True, exist_ok=True)
+    # A check that has just begun gives way to those who come: within a fifth of this time.
+    (folder / landing_steps.PACE).write_text('{"check_s": 3600.0}')
     for tree in trees:
         more = ("land", "--check", check)
         started.append(queen.start(*more, cwd=tree, as_=tree.name))
-        until(lambda: len(list(waiting_line.live(folder))) == len(started))
-        # A check that has just begun gives way to those who come.
+        until(lambda: len(list(waiting_line.live(str(folder)))) == len(started))
         until(lambda: len(began.read_text()) == len(started))
     go.touch()
     done = [(each.communicate(timeout=120), each.returncode) for each in started]

@@ -95,7 +95,8 @@ def test_a_branch_that_is_not_there_is_named(quick: QuickQueen, repo: Path, tree
     done = landing(quick, tree)
     assert (done.code, "there is no branch nowhere" in done.err) == (2, True)
     for name, way in {
-        "nowhere": "git branch nowhere; or queen config set land.target BRANCH",
+        "nowhere": "if it is called main now: queen config set land.target main; "
+        "or git branch nowhere",
         "gone/x": "git remote -v; then queen config set land.target REMOTE/x",
     }.items():
         quick("config", "set", "land.target", name)

@@ -192,7 +192,8 @@ def test_a_branch_that_is_behind_its_remote_is_told(
     commit_file(repo.with_name("repo-ui"), "a", "x\n")
     said = quick(*command, cwd=repo.with_name("repo-ui"), as_="ui")
     assert said.code == 0
-    assert "main is 1 commit behind origin/main" in said.out + said.err
+    way = f"git -C {repo} pull"
+    assert f"main is 1 commit behind origin/main; try: {way}" in said.out + said.err
 
 
 @pytest.fixture

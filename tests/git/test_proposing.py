@@ -103,6 +103,21 @@ def test_what_is_merged_before_the_answer_is_not_proposed_again(
     assert state(quick, "q-1") == "done"
 
 
+def test_a_person_without_a_name_may_find_what_was_merged(
+    quick: QuickQueen, repo: Path, host: ScriptedHost, tree: Path
+) -> None:
+    land(quick, tree)
+    host.check(1, "FAILURE")
+    ask_again(tree)
+    assert quick("status", "--sync", cwd=repo).err == ""
+    assert "ci failed" in quick("next", as_="ui", cwd=tree).out
+    host.merge(1)
+    ask_again(tree)
+    told = quick("status", "--sync", cwd=repo)
+    assert "q-1 has landed" in told.err, told
+    assert (state(quick, "q-1"), state(quick, "q-2")) == ("done", "ready")
+
+
 def test_everybody_is_shown_what_is_in_review(
     quick: QuickQueen, host: ScriptedHost, tree: Path
 ) -> None:
@@ -111,10 +126,17 @@ def test_everybody_is_shown_what_is_in_review(
     ask_again(tree)
     shown = quick("status", "--sync", as_="ui", cwd=tree)
     assert "in review: #1 is being checked (seen" in " ".join(shown.out.split()), shown
-    assert "ui has it, in review: #1" in " ".join(quick("show", "q-1").out.split())
+    shown = quick("show", "q-1")
+    assert f"in review: #1 https://github.com/{SLUG}/pull/1" in " ".join(shown.out.split())
     assert "in review" in quick("issues").out
     assert quick("claim", "q-3", as_="api").code == 0
     assert "(ui has it, in review: #1)" in " ".join(quick("next", as_="ui").out.split())
+    seen = " ".join(quick("status", as_="api").out.split())
+    assert "ui: q-1 Title 1, in review: #1 is being checked (seen" in seen
+    host.check(1, "FAILURE")
+    follow(quick, tree)
+    assert land(quick, tree, "b").code == 10
+    assert "fails a check" not in quick("status", as_="api").out, "that was the push before"
 
 
 def test_a_host_that_is_away_leaves_what_was_seen_last(

@@ -492,10 +492,13 @@ def test_next_says_what_the_branch_lacks(
     quick: QuickQueen, repo: Path, beads: Path, mine: Path
 ) -> None:
     write_lines(beads / "issues.jsonl", {"id": "qb-1", "title": "x", "status": "open"})
-    assert "behind the main branch" not in quick("next", cwd=mine).out
+    assert "your branch lacks" not in quick("next", cwd=mine).out
     for name in ("a.txt", "b.txt"):
         commit_file(repo, name)
-    assert "your branch is 2 behind the main branch: merge it" in quick("next", cwd=mine).out
+    assert (
+        "your branch lacks 2 commits of main; before you begin: git merge main"
+        in quick("next", cwd=mine).out
+    )
     git(mine, "merge", "-q", "main")
     assert quick("next", "--json", cwd=mine).json["behind"] == 0
 

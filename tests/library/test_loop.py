@@ -50,6 +50,7 @@ OF_QUEEN = {
     "land": {"no_wait", "result", "abort"},  # Of a landing that outlives its command.
     "complete": {"take_next"},
     "log": {"follow"},  # `changes`.
+    "show": {"issue_ids"},  # One call an issue.
     "start": {"interactive", "logs", "adopt", *(f"max_{each}" for each in LIMITS)},
     "undo": {"yes"},  # A question to a person.
     "status": {"everywhere"},  # `hives.glimpses`.

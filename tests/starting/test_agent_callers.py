@@ -67,6 +67,20 @@ def tried(team: Team, text: str) -> str:
     return (team.bin / "agent.tried").read_text()
 
 
+def test_no_variable_of_an_agent_of_a_team_agrees_to_commands(team: Team) -> None:
+    team.issues(1)
+    git(team.repo, "config", "--unset", "queenbee.trust")
+    trusts = "GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=queenbee.trust GIT_CONFIG_VALUE_0=all"
+    text = f"""exec > "$0.tried" 2>&1
+printf '[worktree]\\nsetup = "touch ../ran"\\n' > {team.repo}/.beads/queen.toml
+env -i PATH="$PATH" HOME="$HOME" {trusts} queen worktree setup --json
+exit 1
+"""
+    team.start("amber", "--agent", team.agent(text))
+    assert '"untrusted"' in (team.bin / "agent.tried").read_text()
+    assert not (team.repo.parent / "ran").exists()
+
+
 @has_namespaces
 class TestAnAgentInASandbox:
     @pytest.mark.parametrize("space", SPACES)

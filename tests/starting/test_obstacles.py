@@ -11,23 +11,9 @@ from pathlib import Path
 import pytest
 from hives import Ran, git
 from sync_worlds import World
-from teams import LIMIT_S, WORKS, Team
+from teams import COUNTS, LIMIT_S, WORKS, Team, runs, waits
 
 pytestmark = pytest.mark.slow
-
-COUNTS = 'echo >> "$0.runs"\n'
-
-
-def runs(team: Team) -> int:
-    return len((team.bin / "agent.runs").read_text())
-
-
-def waits(ran: Ran) -> str:
-    """Returns why a run that ended has left its issue, which waits."""
-    assert (ran.code, ran.json["code"], ran.json["left"]) == (1, "waits", ["x-1"]), ran
-    said = {each["code"]: each for each in ran.json["reasons"]}
-    assert (said["kept"]["issue_id"], said["kept"]["agent"]) == ("x-1", "ui")
-    return str(said["waits"]["text"])
 
 
 def lands_now(team: Team) -> None:

@@ -12,7 +12,7 @@ import pytest
 from crowds import WAITS, Crowd, judge
 from hives import git
 from scripted_host import SLUG, ScriptedHost, put_gh
-from teams import WORKS, Team
+from teams import COUNTS, WORKS, Team, runs, waits
 
 pytestmark = pytest.mark.slow
 
@@ -79,16 +79,45 @@ def test_a_team_proposes_mends_and_ends_when_all_is_landed(team: Team, host: Scr
     assert {f"{each}.txt" for each in issues} <= {*landed}
 
 
-@pytest.mark.thorough
 def test_until_proposed_a_team_ends_before_anything_is_merged(
     team: Team, host: ScriptedHost
 ) -> None:
-    team.issues(2)
+    team.issues(1)
     ran = team.start("--agent", team.agent(WORKS), "--size", "1", "--until-proposed")
     assert ran.code == 10, ran
     assert team.done() == {}
     assert "x-1 is proposed by #1, which is not merged yet" in ran.out
     assert {each["state"] for each in host.pulls.values()} == {"OPEN"}
+    Path(team.hive().layout.state_dir, "code-host.json").unlink()  # As if a minute had passed.
+    again = team.start("--agent", team.agent(WORKS), "--size", "1", "--until-proposed")
+    assert again.code == 10, again
+    assert "x-1 is proposed by #1, which waits for a review or a rule of the host" in again.out
+
+
+def test_who_is_not_logged_in_is_told_before_an_agent_begins(
+    team: Team, host: ScriptedHost
+) -> None:
+    team.issues(1)
+    token, team.queen.env["GH_TOKEN"] = team.queen.env["GH_TOKEN"], ""
+    words = ("ui", "--json", "--agent", team.agent(COUNTS + WORKS))
+    refused = team.start(*words, tries=True)
+    assert (refused.code, refused.error["code"]) == (8, "not_logged_in"), refused
+    assert not (team.bin / "agent.runs").exists()
+    assert "gh is not logged in" in waits(team.start(*words))
+    assert runs(team) == 1
+    team.queen.env["GH_TOKEN"] = token
+    host.away = True
+    refused = team.start(*words, tries=True)
+    assert (refused.code, refused.error["hint"]) == (6, "queen start, later"), refused
+
+
+def test_a_team_waits_for_a_host_that_is_away(team: Team, host: ScriptedHost) -> None:
+    team.issues(1)
+    host.away = True
+    ran = team.start("ui", "--agent", team.agent(COUNTS + WORKS), "--max-minutes", "0.2")
+    assert (ran.code, runs(team)) == (1, 1), ran
+    assert "x-1 waits to land: github.com does not answer" in ran.out
+    assert "before everything was done: --max-minutes" in ran.out
 
 
 def test_a_team_waits_for_its_pull_requests(team: Team, host: ScriptedHost) -> None:
@@ -127,8 +156,8 @@ def test_a_team_on_a_bad_day_lands_all_once_and_is_told_once(
     for name, value in (("merge", "auto"), ("method", "squash")):
         team.set(f"land.{name}", value)
     team.issues(6)
-    for waits, first in WAITS:
-        assert team.queen("issue", "dep", waits, first, as_="lead").code == 0
+    for later, first in WAITS:
+        assert team.queen("issue", "dep", later, first, as_="lead").code == 0
     crowd = Crowd(host, Path(team.hive().layout.state_dir))
     running = team.begun("--agent", team.agent(MENDS), "--size", "3", "--max-minutes", "8")
     crowd.start()

@@ -29,6 +29,7 @@ import threading
 import time
 from collections import Counter
 from contextlib import suppress
+from pathlib import Path
 
 from queenbee import Hive
 from queenbee.errors import QueenError
@@ -561,6 +562,7 @@ def run(
     ]
     weather = Weather(base, processes, random.Random(seed))
     try:
+        wait_for_work(base, processes)
         until = time.monotonic() + seconds
         while time.monotonic() < until:
             weather.strike()
@@ -580,6 +582,18 @@ def run(
         **weather.done,
         "second user": f"skipped: {without}" if without else "nobody",
     }
+
+
+def wait_for_work(base: str, processes: list[Process]) -> None:
+    """Waits until each has been answered once: a busy machine may need a while for that."""
+    until = time.monotonic() + 120
+    while sum('"answer"' in each.read_text() for each in Path(base, "notes").iterdir()) < len(
+        processes
+    ):
+        for each in processes:
+            require(each.running.poll() is None, f"{each.arguments[1]} died: {each.told()}")
+        require(time.monotonic() < until, "nobody began to work")
+        time.sleep(0.05)
 
 
 def no_second_user(base: str) -> str:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import click
 
 from queenbee.cli.app import command, first, is_mine, tell_origin
-from queenbee.cli.rendering import describe, in_review, paragraph, summary, table
+from queenbee.cli.rendering import Streamed, describe, in_review, paragraph, summary, table
 from queenbee.cli.terminal import say
 from queenbee.core.beads import Issue
 from queenbee.core.text import printable, shortened, some, suggested
@@ -147,6 +147,14 @@ def ready(hive: Hive, limit: int | None) -> list[Issue]:
     return first(found, limit or len(found), lambda: hive.issues.startable_count(actor))
 
 
+def _show_each(found: Overview | Streamed) -> None:
+    views = cast("Sequence[Overview]", found.values if isinstance(found, Streamed) else [found])
+    for number, view in enumerate(views):
+        if number:
+            say("")
+        _show_overview(view)
+
+
 def _show_overview(view: Overview) -> None:
     from queenbee.cli.commands import assignments as assignment_views  # noqa: PLC0415 - start-up
     from queenbee.cli.commands import msg as message_views  # noqa: PLC0415 - start-up
@@ -184,8 +192,9 @@ def _show_issue(view: Overview, issue: Issue) -> None:
     has = f", {held.droid} has it{in_review(held)}" if held is not None else ""
     status = f"{issue.status}{has}"
     paragraph(f"P{issue.priority} {printable(issue.issue_type)}, {printable(status)}{blocked}")
-    if ref := issue.get("external_ref"):
-        paragraph(printable(str(ref)))
+    url = held.review.url if held is not None and held.review is not None else ""
+    for address in dict.fromkeys(filter(None, (issue.get("external_ref"), url))):
+        paragraph(printable(str(address)))
     if isinstance(labels := issue.get("labels"), list) and labels:
         paragraph(printable(f"labels: {some([*map(str, labels)], _SHOWN)}"))
     describe(issue.fields)
@@ -200,12 +209,15 @@ def _show_deleted(issue: Issue) -> None:
     paragraph(printable(f"deleted from the tracker{by}{at}{why}"))
 
 
-@command(show=_show_overview, example="queen show qb-42")
-@click.argument("issue_id", required=False, metavar="[ISSUE]")
-def show(hive: Hive, issue_id: str | None) -> Overview:
-    """Show an issue with its holder, reserved files and thread
+@command(show=_show_each, example="queen show qb-42\nqueen show qb-42 qb-43")
+@click.argument("issue_ids", nargs=-1, metavar="[ISSUE]...")
+def show(hive: Hive, issue_ids: tuple[str, ...]) -> Overview | Streamed:
+    """Show issues with their holders, reserved files and threads
 
-    ISSUE is the one that you have, if nothing else is said.
+    ISSUE is the one that you have, if nothing else is said. With --json, each of several is a
+    document on a line of its own.
     """
     tell_origin(hive)
-    return hive.show(issue_id)
+    if len(issue_ids) > 1:
+        return Streamed([hive.show(each) for each in issue_ids])
+    return hive.show(issue_ids[0] if issue_ids else None)

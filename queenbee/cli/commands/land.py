@@ -23,6 +23,7 @@ from queenbee.cli.terminal import say
 from queenbee.core.text import HINT, last_said, printable, suggested
 from queenbee.core.timestamps import format_ms
 from queenbee.errors import InvalidInput
+from queenbee.git.landed import unlanded
 from queenbee.store.git_files.worktrees import commit_at
 
 if TYPE_CHECKING:
@@ -255,8 +256,6 @@ def _taken_back(hive: Hive, others: Sequence[object]) -> Answer:
 
 def _landed(hive: Hive, done: Landed) -> Answer:
     """Shows a landing, and takes the next issue if that is asked for."""
-    from queenbee.git.landed import unlanded  # noqa: PLC0415 - start-up
-
     call, asked = invocation(), done.asked
     is_watched = outliving.worker is None or outliving.worker.is_watched
     if outliving.worker is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +22,7 @@ from queenbee.cli.exits import BUSY
 from queenbee.cli.options import body_or_stdin, seconds, since_option, timeout_option
 from queenbee.cli.rendering import ago, block, entry, paragraph, table
 from queenbee.cli.terminal import say
-from queenbee.core.names import ALWAYS_KNOWN, is_of_agent
+from queenbee.core.names import ALWAYS_KNOWN
 from queenbee.core.records import IMPORTANCES, Message
 from queenbee.core.text import printable, shortened, suggested
 from queenbee.core.timestamps import format_duration
@@ -250,7 +249,9 @@ def read(hive: Hive, ids: tuple[str, ...], limit: int | None) -> list[Message]:
         return found
     if limit is not None:
         raise InvalidInput("--limit is for reading without an ID", hint="queen msg read --limit 20")
-    return hive.messages.mark_read(ids, as_person=not is_of_agent(os.environ))
+    from queenbee.store.callers.agent_above import is_agent  # noqa: PLC0415 - start-up
+
+    return hive.messages.mark_read(ids, as_person=not is_agent())
 
 
 @command(show=_show_reply, example="queen msg reply 5W6X 'On it'", at_once=True)
@@ -270,7 +271,9 @@ def answer(hive: Hive, message_id: str, body: str) -> Message:
 
     A person also answers what agents ask human: under the name that is set, or as human.
     """
-    as_person = not is_of_agent(os.environ)
+    from queenbee.store.callers.agent_above import is_agent  # noqa: PLC0415 - start-up
+
+    as_person = not is_agent()
     return hive.messages.answer(message_id, body_or_stdin(body), as_person=as_person)
 
 

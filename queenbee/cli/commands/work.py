@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from queenbee.library.hive import Hive
     from queenbee.library.hives import Glimpse
     from queenbee.services.work import Begin, Member, Nothing, Status
+    from queenbee.store.host_note import HostNote
     from queenbee.workflows.completing import Completion, Followed
 
 _SHOWN = 8
@@ -85,7 +86,9 @@ def _show_begin(begin: Begin, *, landed: bool) -> None:
     yours = f"{'still ' if begin.again else ''}yours{_sign(begin.assignment)}"
     paragraph(f"{printable(issue_id)} is {yours}{title}", bold=True)
     told: set[str] = set()
-    if issue is not None:
+    if issue is not None and begin.again and begin.with_it:  # `queen next` has told it.
+        paragraph(printable(f"    its text: {suggested('queen show', issue_id)}"))
+    elif issue is not None:
         paragraph(f"P{issue.priority} {printable(issue.issue_type)}")
         describe(issue.fields, told)
     if begin.relief is not None:
@@ -132,9 +135,12 @@ def _show_branch(begin: Begin) -> None:
     if begin.caught_up:
         paragraph(f"your branch is at the main branch now: commits that came in: {begin.caught_up}")
     if begin.behind:
-        paragraph(
-            f"your branch is {begin.behind} behind the main branch: merge it before you begin"
-        )
+        from queenbee.store.git_files.worktrees import target_branch  # noqa: PLC0415 - start-up
+
+        target = target_branch(invocation().hive.layout) or "HEAD"
+        lacks = f"{begin.behind} commit{'s' * (begin.behind > 1)} of {target}"
+        way = suggested("git merge", target)
+        paragraph(printable(f"your branch lacks {lacks}; before you begin: {way}"))
     if begin.lacks_check:
         from queenbee.checks import finding  # noqa: PLC0415 - start-up
 
@@ -199,13 +205,14 @@ def _show_member(
     indent: str = "",
     program: str = "",
     *,
+    note: HostNote | None = None,
     most: int = _SHOWN,
     is_brief: bool = False,
 ) -> None:
     now_ms = time.time_ns() // 1_000_000
     has = [
         f"{each.issue_id}{_sign(each)} {_title_of(member, each)}".strip()
-        + in_review(each)
+        + in_review(each, note)
         + _note(member, each)
         for each in member.assignments
     ]
@@ -461,7 +468,7 @@ def show_status(status: Status) -> None:
         paragraph("others", bold=True)
     programs = {name: f" ({program})" for name, program in status.programs.items()}
     for member in status.others:
-        _show_member(member, "  ", programs.get(member.droid, ""))
+        _show_member(member, "  ", programs.get(member.droid, ""), note=status.host)
     if status.idle:
         names = [
             f"{name}{programs.get(name, '')} (seen {ago(ms, now_ms)})"

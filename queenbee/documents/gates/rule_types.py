@@ -15,7 +15,6 @@ from typing import Any, Literal
 
 from queenbee.checks.check import (
     DEFAULT_TIMEOUT_S,
-    LONGEST_S,
     MAX_CHECKS,
     Check,
     CheckResult,
@@ -23,11 +22,11 @@ from queenbee.checks.check import (
     ContentMatch,
     Expectation,
     FileExists,
-    Output,
     Pattern,
     Script,
     Unknown,
 )
+from queenbee.checks.output import LONGEST_S, Output
 from queenbee.core.timestamps import format_ms
 from queenbee.documents.fields import environment_findings, named_environment
 from queenbee.documents.findings import Finding, errors_in

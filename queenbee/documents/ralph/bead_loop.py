@@ -11,8 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from queenbee.checks.check import LONGEST_S, Check, Command
+from queenbee.checks.check import Check, Command
 from queenbee.checks.consent import SeenCheck, typed
+from queenbee.checks.output import LONGEST_S
 from queenbee.checks.runner import CheckRun, CheckRunner
 from queenbee.checks.verification import Subject, failures_text
 from queenbee.core.timestamps import format_ms

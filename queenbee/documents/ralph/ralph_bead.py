@@ -15,12 +15,12 @@ from typing import Any
 
 from queenbee.checks.check import (
     DEFAULT_TIMEOUT_S,
-    LONGEST_S,
     MAX_CHECKS,
     Check,
     Command,
     Expectation,
 )
+from queenbee.checks.output import LONGEST_S
 from queenbee.core.text import suggested
 from queenbee.core.timestamps import instant_ms
 from queenbee.documents.fields import environment_findings, id_problem, named_environment

@@ -15,12 +15,12 @@ from copy import deepcopy
 from functools import cache
 from typing import Any, Literal
 
-from queenbee.core.beads import SPRINTS
+from queenbee.core.beads import SPRINTS, metadata_of
+from queenbee.core.beads import is_sprint_bead as is_sprint_bead
 from queenbee.core.beads import team_of as team_of
 from queenbee.core.timestamps import instant_ms
 from queenbee.documents.agents import agent_finding
 from queenbee.documents.findings import Finding
-from queenbee.documents.issue_rows import metadata_of
 from queenbee.documents.schema import schema_findings
 from queenbee.documents.sprints.numbers import (
     SprintNumber,
@@ -211,11 +211,6 @@ MAX_BYTES = 1024 * 1024
 
 WORK, MERGE = SPRINTS
 _LAST = SprintNumber(Track((1 << 30, ""), ""), (0, ""), "")
-
-
-def is_sprint_bead(row: Mapping[str, Any]) -> bool:
-    """Returns whether an issue has the type of a sprint bead, or names a sprint."""
-    return row.get("issue_type") in SPRINTS or "sprint" in metadata_of(row)
 
 
 def group_by_team(rows: Iterable[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:

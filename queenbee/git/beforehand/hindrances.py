@@ -6,6 +6,7 @@ No check and no hook runs. What only a trial shows is left to that.
 from __future__ import annotations
 
 import os
+import re
 import time
 from contextlib import suppress
 from dataclasses import dataclass
@@ -22,14 +23,18 @@ from queenbee.git.trees.hidden import changed_of, hidden_in, way_to_show
 from queenbee.git.unfinished import OPEN, open_operations
 from queenbee.git.worktrees.left_locks import Where, lock_paths
 from queenbee.services.diagnosis import Diagnosis
+from queenbee.services.waiting.landing_turn import name_of_line
 from queenbee.store.git_files.worktrees import (
     are_several,
     branch_head,
     current_branch,
+    is_checkout,
+    noted_trees,
     remote_of,
     target_branch,
 )
 from queenbee.store.git_trees import git_tree
+from queenbee.store.settings import FILE_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -53,7 +58,7 @@ class Hindrance:
 
     code: str
     """`no_target`, `main_unfinished`, `locked`, `main_changed`, `no_commit`, `no_check`, or
-    `worktree_elsewhere`; for the doctor alone, `git_fails`.
+    `worktree_elsewhere`; for the doctor alone, `git_fails`, `push_unused` and `old_checkout`.
     """
     what: str
     hint: str
@@ -110,7 +115,8 @@ def in_diagnosis(layout: Layout) -> list[Diagnosis]:
     """Returns the same for the doctor: worth knowing where no worktree is, and else wrong."""
     lands = are_several(layout)
     try:
-        found = [*hindrances(layout), *_unborn(layout)]
+        found = [*hindrances(layout), *_unborn(layout), *unused_push(layout)]
+        found += _old_checkouts(layout)
     except ExternalFailure as error:  # Such as a format that this git does not know.
         way = error.hint or f"{suggested('git -C', layout.tree)} status"
         found = [Hindrance("git_fails", error.message, way, layout.tree)]
@@ -137,6 +143,31 @@ def _unborn(layout: Layout) -> Iterator[Hindrance]:
     if not layout.settings.land_check:
         what = "no check is set: nothing would show that what lands works"
         yield Hindrance("no_check", what, check_setting([]), layout.beads_dir, stops=False)
+
+
+def unused_push(layout: Layout) -> Iterator[Hindrance]:
+    """Yields that `land.push` changes nothing, where work lands on a remote's branch itself."""
+    here, target = git_tree(layout.tree), target_branch(layout)
+    if here is None or target is None or not layout.settings.land_push:
+        return
+    if remote_of(here.common_dir, target) is not None:
+        what = f"land.push changes nothing: each landing is on {target} at once"
+        way = "queen config unset land.push"
+        path = os.path.join(layout.beads_dir, FILE_NAME)
+        yield Hindrance("push_unused", what, way, path, stops=False)
+
+
+def _old_checkouts(layout: Layout) -> Iterator[Hindrance]:
+    """Yields the checkouts for landings on branches on which work no longer lands."""
+    here, target = git_tree(layout.tree), target_branch(layout)
+    if here is None or target is None:
+        return
+    used = re.compile(rf"(.*-landing-|.*/){name_of_line(target)}(/checkout)?(-\d+)?[a-z]?")
+    for tree, git_dir in noted_trees(here.common_dir):
+        if is_checkout(git_dir) and not used.fullmatch(tree):
+            what = f"landings were checked in {mentioned(tree)}, but work lands on {target} now"
+            way = suggested("git worktree remove --force --force", tree)
+            yield Hindrance("old_checkout", what, way, tree, stops=False)
 
 
 def _open_in_main(here: GitTree, target: str | None) -> Iterator[Hindrance]:

@@ -102,7 +102,11 @@ class _Rehearsal:
         self._rules = Rules.of(self._hive)
 
     def run(self) -> None:
-        """Tries all that is not known yet. Raises `TargetFails`."""
+        """Tries all that is not known yet. Raises `TargetFails`, and as `follow` does."""
+        if self._hive.layout.settings.land_by == "pr":
+            from queenbee.git.proposing.following import follow  # noqa: PLC0415 - start-up
+
+            follow(self._hive, tell=self._tell, sure=True, again="queen start")
         self.place.refresh()
         with closing(self.place.objects):
             tip, check = self.place.tip(), self._check()

@@ -12,14 +12,11 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from queenbee.core.beads import definition_of_done, is_sprint_bead
 from queenbee.core.command_lines import no_dash
 from queenbee.core.text import suggested
 from queenbee.core.timestamps import instant_ms
 from queenbee.documents.folders import bead_dirs
-from queenbee.documents.json_documents import parse_json
-from queenbee.documents.ralph.bead_files import BeadFile, bead_in_row
-from queenbee.documents.ralph.ralph_bead import first_error
-from queenbee.documents.sprints.sprint_bead import is_sprint_bead
 from queenbee.errors import Conflict, QueenError
 from queenbee.git.objects import Objects
 from queenbee.git.ownership import bead_branches
@@ -32,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
+    from queenbee.documents.ralph.bead_files import BeadFile
     from queenbee.workflows.complete_hive import Hive
 
 
@@ -48,7 +46,11 @@ def judging_bead(hive: Hive, issue_id: str) -> tuple[BeadFile | None, bool]:
             hint=suggested("queen bead validate", issue_id),
         )
     bead, landed = hive.documents.find_bead(issue_id), _on_main(hive, issue_id)
-    if landed is None or first_error(landed.document):
+    if landed is None:
+        return bead, False
+    from queenbee.documents.ralph.ralph_bead import first_error  # noqa: PLC0415 - start-up
+
+    if first_error(landed.document):
         return bead, False
     if bead is None:
         return replace(landed, in_row=True), True
@@ -97,6 +99,9 @@ def _in_files(
         blob = objects.read(f"{commit}:{path}") if path.endswith(".json") else None
         if blob is None or issue_id.encode() not in blob[2] + os.fsencode(path):
             continue
+        from queenbee.documents.json_documents import parse_json  # noqa: PLC0415 - start-up
+        from queenbee.documents.ralph.bead_files import BeadFile  # noqa: PLC0415 - start-up
+
         with suppress(QueenError):
             document = parse_json(blob[2], path)
             named = os.path.splitext(os.path.basename(path))[0]
@@ -111,8 +116,9 @@ def _in_rows(path: str, blob: tuple[str, str, bytes] | None, issue_id: str) -> I
             with suppress(Unusable):
                 rows.append(decode(raw))
     rows = [each for each in rows if each.get("id") == issue_id]
-    if rows:
-        newest = max(rows, key=lambda each: instant_ms(each.get("updated_at")) or 0)
-        bead = bead_in_row(newest, path)
-        if bead is not None:
+    newest = max(rows, key=lambda each: instant_ms(each.get("updated_at")) or 0, default=None)
+    if newest is not None and definition_of_done(newest) is not None:
+        from queenbee.documents.ralph.bead_files import bead_in_row  # noqa: PLC0415 - start-up
+
+        if (bead := bead_in_row(newest, path)) is not None:
             yield bead

@@ -35,7 +35,7 @@ from queenbee.git.index_lock import IndexLock
 from queenbee.git.objects import Objects
 from queenbee.git.run import git, line, user_git
 from queenbee.git.unfinished import OPEN, open_operations
-from queenbee.services.writing.secrets import LooksLikeSecret, refuse_secrets
+from queenbee.services.writing.secrets import LooksLikeSecret, refuse_secrets, refuse_secrets_in_row
 from queenbee.store import safe_open
 from queenbee.store.codec import Unusable, decoder
 from queenbee.store.git_files.worktrees import current_branch
@@ -107,8 +107,7 @@ class Records(NamedTuple):
         ask = partial(line, cwd=root, repository=asked)
         heads = git("rev-parse", "HEAD", "HEAD^{tree}", cwd=root, repository=asked)
         before, tree = heads.decode().split()
-        git("read-tree", no_dash(before), cwd=root, repository=asked)
-        self.put_in(root, asked)
+        self._copied(index, root, asked)
         files = ask("write-tree") or ""
         if files == tree:
             return ""
@@ -117,14 +116,18 @@ class Records(NamedTuple):
             return made.said
         if made.hooks and ask("write-tree") != files:
             self.left_out.append(_STAGES)
+            self._copied(index, root, asked)
         if not made.make(files, before):
             return made.said
-        shutil.copyfile(index, own)
-        self.put_in(root, asked)
         with suppress(ExternalFailure):  # It says so of a file that has changed meanwhile.
             git("update-index", "-q", "--refresh", cwd=root, repository=asked)
         os.replace(own, index)
         return ""
+
+    def _copied(self, index: str, root: str, asked: Mapping[str, str]) -> None:
+        """Makes the index of a commit: that of the worktree, where nothing is staged, with them."""
+        shutil.copyfile(index, asked["GIT_INDEX_FILE"])
+        self.put_in(root, asked)
 
 
 class _Commit:
@@ -152,7 +155,9 @@ class _Commit:
             if not self._does(*run, no_dash(hook), "--", *words[hook]):
                 return False
         with open(self._message, "rb") as file:
-            tidy = git("stripspace", cwd=self._root, stdin=file.read(), repository={})
+            tidy = file.read().rstrip(b"\n") + b"\n"
+        if self.hooks:
+            tidy = git("stripspace", cwd=self._root, stdin=tidy, repository={})
         try:
             refuse_secrets({"message": tidy.decode(errors="surrogateescape")})
         except LooksLikeSecret as error:
@@ -254,10 +259,8 @@ def _fault(path: str, data: bytes, before: bytes) -> str:
         if not text or text.isspace() or raw in known:
             continue
         try:
-            refuse_secrets(decode(text))
-            # Also the names of fields, and what stands under a name like `password`.
-            row = json.loads(text, object_pairs_hook=_once)
-            refuse_secrets({"row": json.dumps(row, ensure_ascii=False)})
+            decode(text)
+            refuse_secrets_in_row(json.loads(text, object_pairs_hook=once))
         except Unusable as error:
             return f"line {number} is no record: {error}"
         except LooksLikeSecret as error:
@@ -265,7 +268,7 @@ def _fault(path: str, data: bytes, before: bytes) -> str:
     return ""
 
 
-def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+def once(pairs: list[tuple[str, object]]) -> dict[str, object]:
     """Returns an object. Raises `Unusable` if a name is in it twice: readers see one value alone,
     and git has both.
     """

@@ -110,8 +110,7 @@ class Incoming:
 
         `changed` are the files of the branch that count.
         """
-        tree = self._place.tree
-        listed = log(tree, no_dash(f"{self._own}..{tip}"), "--")
+        listed = log(self._place.common_dir, no_dash(f"{self._own}..{tip}"), "--")
         if not listed:
             return []
         commits = [each[0] for each in listed]
@@ -139,11 +138,11 @@ _LOG = (
 
 
 @lru_cache(maxsize=16)
-def log(tree: str, *wanted: str) -> list[tuple[str, str, str, dict[str, str]]]:
+def log(where: str, *wanted: str) -> list[tuple[str, str, str, dict[str, str]]]:
     """Returns the commits of a range, on the target's first-parent line, the newest first, with
     their author, their subject and their files, each with the blob that it was before.
     """
-    said = git(*_LOG, *wanted, cwd=tree).decode(errors="surrogateescape")
+    said = git(*_LOG, *wanted, cwd=where).decode(errors="surrogateescape")
     tokens = iter(each.lstrip("\n") for each in said.split("\0"))
     found: list[tuple[str, str, str, dict[str, str]]] = []
     for token in tokens:

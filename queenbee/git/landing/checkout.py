@@ -12,7 +12,6 @@ from __future__ import annotations
 import os
 import shutil
 from contextlib import suppress
-from string import ascii_lowercase
 from typing import TYPE_CHECKING, Any
 
 from queenbee.checks.noted_process import end_left
@@ -31,7 +30,6 @@ from queenbee.git.trees.submodules import links, repository_of
 from queenbee.git.unfinished import keep_inside, keep_worktree
 from queenbee.git.worktrees.preparing import SetupFailed, is_prepared, prepare
 from queenbee.git.worktrees.slots import variables
-from queenbee.git.worktrees.worktree_mending import leads_to
 from queenbee.services.waiting.landing_steps import Step
 from queenbee.store import safe_open
 from queenbee.store.git_files.worktrees import CHECKOUT, Worktree, current_branch, is_checkout
@@ -170,6 +168,8 @@ class Checkout(Place):
 
     def _is_made_anew(self) -> bool:
         """Makes it anew, once, if nothing in it is somebody's; returns whether it did."""
+        from queenbee.git.worktrees.worktree_mending import leads_to  # noqa: PLC0415 - start-up
+
         own = os.path.join(self.git_dir, "modules", "")
         led = (leads_to(os.path.join(each, ".git")) for each in repositories(self.tree))
         if self._is_new or current_branch(self.git_dir) is not None:
@@ -411,7 +411,7 @@ def checkout_path(own: Place, folder: str, number: int = 1) -> str:
     end = f"-{number}" if number > 1 else ""
     top = own.main_tree or own.common_dir.removesuffix(".git").rstrip(os.sep + ".")
     beside = f"{top}-landing-{os.path.basename(folder)}{end}"
-    for path in (f"{beside}{letter}" for letter in ("", *ascii_lowercase)):
+    for path in (f"{beside}{letter}" for letter in ("", *"abcdefghijklmnopqrstuvwxyz")):
         is_free = not os.path.lexists(path) and os.access(os.path.dirname(path), os.W_OK)
         if is_free or is_checkout(_git_dir(path)):
             return path

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import tempfile
 from contextlib import suppress
@@ -14,8 +15,9 @@ from queenbee.errors import ExternalFailure, QueenError, Unreadable
 from queenbee.git.changes import merge_heads
 from queenbee.git.contents.signing import SigningWait, signs
 from queenbee.git.contents.unfit_blobs import MOST_BYTES, changes, unfit
-from queenbee.git.landing.commands import ACTION, differing, git, line
+from queenbee.git.landing.commands import ACTION, differing, git, is_commit, line
 from queenbee.git.landing.judged.nested import lost, unregistered
+from queenbee.git.landing.place import UNMERGED
 from queenbee.git.landing.refusals import (
     CommitRefused,
     NotLanded,
@@ -29,10 +31,11 @@ from queenbee.git.trees.elsewhere import refuse_elsewhere
 from queenbee.git.trees.hidden import is_sparse, looking
 from queenbee.git.trees.own_branch import refuse_not_own
 from queenbee.git.trees.special_files import special_files
+from queenbee.git.unfinished import open_operations
 from queenbee.git.worktrees.preparing import copied
 from queenbee.services.writing.secrets import OVERRIDE, LooksLikeSecret, refuse_secrets
 from queenbee.store import safe_open
-from queenbee.store.git_files.worktrees import Worktree, current_branch
+from queenbee.store.git_files.worktrees import Worktree, commit_at, current_branch
 from queenbee.store.git_trees import git_tree
 
 if TYPE_CHECKING:
@@ -47,6 +50,8 @@ RECORDS = ("[.]beads/queen_*.jsonl", "[.]beads/issues.jsonl", "[.]beads/archive/
 """Those of the main worktree count, and travel with that. Where a path to leave out begins with the
 name of a folder that it ignores, `git add` fails: so these begin with a pattern.
 """
+_RECORD = re.compile(r"\.beads/(?:queen_[^/]*\.jsonl|issues\.jsonl|archive/.*)", re.DOTALL)
+"""The same."""
 _MOST_SAID = 20
 """So many lines of what git and its hooks said are passed on, each of so many characters:"""
 _MOST_CHARS = 200
@@ -76,8 +81,7 @@ def commit_all(
     here = git_tree(tree)
     if here is not None and (branch := current_branch(here.git_dir)) is not None:
         refuse_not_own(layout, Worktree(here.tree, here.git_dir, here.common_dir), branch)
-    everything = (".", *(f":(exclude,glob){each}" for each in RECORDS))
-    paths = _paths(tree, everything)
+    paths = _paths(tree)
     if not paths:
         return []
     if special := special_files(tree, paths):
@@ -89,7 +93,7 @@ def commit_all(
     if not allow_secrets:
         refuse_secrets({"message": message})
     _refuse_huge(tree, paths)
-    commit = _Commit(tree, message, everything, allow_secrets=allow_secrets)
+    commit = _Commit(tree, message, allow_secrets=allow_secrets)
     commit.store()
     refuse_copied(layout, tree, commit.new_files, commit.changed_files)
     if not commit.is_empty:  # Else there is what a submodule has that is not committed there.
@@ -97,16 +101,13 @@ def commit_all(
     return _shown(commit.said)
 
 
-def _paths(tree: str, everything: Sequence[str]) -> list[str]:
+def _paths(tree: str) -> list[str]:
     """Returns what is not committed. Raises `NotLanded` for conflicts and repositories."""
-    # Also among the records.
-    unmerged = names_in(git("ls-files", "--unmerged", "-z", cwd=tree))
-    if open_ := sorted({each.partition("\t")[2] for each in unmerged}):
-        raise in_conflict(_git_dir(tree), open_)
     wanted = ("--porcelain=v1", "-z", "--untracked-files=all", "--no-renames")
-    asked = ("status", *wanted, "--", *everything)
-    entries = names_in(git(*asked, cwd=tree, config=looking(tree)))
-    paths = [each[3:] for each in entries if each[:2] != "!!"]
+    entries = names_in(git("status", *wanted, cwd=tree, config=looking(tree)))
+    if open_ := [each[3:] for each in entries if each[:2] in UNMERGED]:  # Also among the records.
+        raise in_conflict(_git_dir(tree), open_)
+    paths = [each[3:] for each in entries if not _RECORD.fullmatch(each[3:])]
     # Of all folders, git names only those.
     nested = [each for each in paths if each.endswith("/")]
     if nested:
@@ -117,12 +118,9 @@ def _paths(tree: str, everything: Sequence[str]) -> list[str]:
 class _Commit:
     """A commit of all that a worktree has."""
 
-    def __init__(
-        self, tree: str, message: str, everything: Sequence[str], *, allow_secrets: bool
-    ) -> None:
+    def __init__(self, tree: str, message: str, *, allow_secrets: bool) -> None:
         self._tree = tree
         self._message = message
-        self._everything = everything
         self._allow_secrets = allow_secrets
         self._sides = _sides(tree)
         self._files = ""
@@ -148,7 +146,7 @@ class _Commit:
 
     def store(self) -> None:
         """Stores what the worktree has now. Raises `NotLanded` for what should not be in git."""
-        self._files, said = _stored(self._tree, self._everything)
+        self._files, said = _stored(self._tree)
         self.said += said
         self._look(self._files)
 
@@ -253,12 +251,15 @@ def _sides(tree: str) -> list[str]:
     """Returns the commits whose lines are no new ones: this one, and what a merge or a rebase that
     is not finished brings in.
     """
-    there = git("rev-parse", "--revs-only", "HEAD", "REBASE_HEAD", cwd=tree)
-    head, *rebased = (there or git("rev-parse", "--verify", "HEAD", cwd=tree)).decode().split()
-    return [head, *merge_heads(_git_dir(tree)), *rebased]
+    git_dir = _git_dir(tree)
+    head, rebased = commit_at(tree), list[str]()
+    if not is_commit(head) or any(each.startswith("rebase") for each in open_operations(git_dir)):
+        there = git("rev-parse", "--revs-only", "HEAD", "REBASE_HEAD", cwd=tree)
+        head, *rebased = (there or git("rev-parse", "--verify", "HEAD", cwd=tree)).decode().split()
+    return [head, *merge_heads(git_dir), *rebased]
 
 
-def _stored(tree: str, everything: Sequence[str]) -> tuple[str, bytes]:
+def _stored(tree: str) -> tuple[str, bytes]:
     """Stores all changes in a tree object, without touching the index; returns its name, and what
     git said.
     """
@@ -269,7 +270,8 @@ def _stored(tree: str, everything: Sequence[str]) -> tuple[str, bytes]:
         except FileNotFoundError:
             git("read-tree", "HEAD", cwd=tree, repository=index)
         sparse = ("--sparse",) if is_sparse(tree) else ()
-        how = ("add", "--all", *sparse, "--", *everything)
+        but = (f":(exclude,glob){each}" for each in RECORDS)
+        how = ("add", "--all", *sparse, "--", ".", *but)
         said = as_the_user(*how, cwd=tree, repository=index, config=looking(tree))
         files = git("write-tree", cwd=tree, repository=index)
         return files.decode().strip(), said

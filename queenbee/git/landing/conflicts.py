@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING
 
 from queenbee.core.command_lines import no_dash
 from queenbee.core.conflicts.appended import everybody_appends_to
-from queenbee.core.conflicts.markers import MARKER_SIZE, both_only_added
-from queenbee.core.conflicts.rules import APPENDED, KEPT, LATELY_S, SURE, in_file, join
 from queenbee.core.text import mentioned, named, one_line, quotation, suggested
 from queenbee.errors import InvalidInput, QueenError
 from queenbee.git.landing.commands import git
@@ -68,6 +66,13 @@ class Joins:
         """Returns the rules that count for a file; those of the hive have their own."""
         if self._which == OFF or path.startswith(".beads/"):
             return {}
+        from queenbee.core.conflicts.rules import (  # noqa: PLC0415 - start-up
+            APPENDED,
+            KEPT,
+            SURE,
+            in_file,
+        )
+
         if self.keeps_both(path):
             return APPENDED
         are_kept = self.is_checked and (self._which == "all" or have_parted_lately())
@@ -233,6 +238,8 @@ class Unmerged:
 
     def only_added(self) -> list[str]:
         """Returns the files in which both sides only added lines at one place."""
+        from queenbee.core.conflicts.markers import both_only_added  # noqa: PLC0415 - start-up
+
         marked = {path: self.marked(path) for path in self._entries}
         return [path for path, text in marked.items() if text and both_only_added(text)]
 
@@ -264,6 +271,8 @@ class Unmerged:
         return True
 
     def _joined(self, path: str, joins: Joins) -> tuple[bytes, list[Joint]] | None:
+        from queenbee.core.conflicts.rules import join  # noqa: PLC0415 - start-up
+
         rules = joins.rules_for(path, lambda: self._have_parted_lately)
         marked = self.marked(path) if rules else None
         return join(marked, rules) if marked is not None else None
@@ -271,6 +280,8 @@ class Unmerged:
     @cached_property
     def _have_parted_lately(self) -> bool:
         """Whether the first commit that only one side has is of the last two weeks."""
+        from queenbee.core.conflicts.rules import LATELY_S  # noqa: PLC0415 - start-up
+
         sides = (no_dash(f"HEAD...{self._other}"), "--")
         status, out, _ = user_git("rev-list", "--timestamp", *sides, cwd=self._tree)
         times = [int(each.split()[0]) for each in out.splitlines()]
@@ -284,6 +295,8 @@ class Unmerged:
         modes = {mode for mode, _ in stages.values()}
         if stages.keys() != _STAGES or len(modes) != 1 or not modes <= _REGULAR:
             return None
+        from queenbee.core.conflicts.markers import MARKER_SIZE  # noqa: PLC0415 - start-up
+
         with tempfile.TemporaryDirectory() as folder:
             paths = []
             for stage in self._order:

@@ -9,8 +9,7 @@ from __future__ import annotations
 import os
 import tempfile
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from queenbee.core.command_lines import no_dash
 from queenbee.core.text import quotation, suggested
@@ -76,7 +75,7 @@ class Joining:
         """
         place, target = self._place, self._place.tip()
         self.target = target
-        is_new = bool(arrivals.log(place.tree, f"{place.head()}..{target}", "--"))
+        is_new = bool(arrivals.log(place.common_dir, f"{place.head()}..{target}", "--"))
         if is_new and self._strategy == REBASE and place.is_linear(target):
             self._rebase(target)
         elif is_new:
@@ -452,8 +451,7 @@ def _paragraph(joined: Sequence[Joined]) -> str:
     return "\n".join(["", "", *said, ""]) if said else ""
 
 
-@dataclass(frozen=True, slots=True)
-class Top:
+class Top(NamedTuple):
     """The last commit of a branch."""
 
     commit: str

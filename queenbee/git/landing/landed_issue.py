@@ -5,21 +5,18 @@ from __future__ import annotations
 import os
 import re
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from queenbee.checks.consent import Consent
 from queenbee.core.conflicts.appended import everybody_appends_to
 from queenbee.core.names import EVERYONE, PERSON, nearest
-from queenbee.core.reviews.review import Review, proposed_branch
 from queenbee.core.text import mentioned, named, quotation, shell_word, some, suggested
-from queenbee.documents.ralph.verify import seen_checks
 from queenbee.errors import Conflict, InvalidInput, NotYours, QueenError
 from queenbee.git import let_ask, touched
 from queenbee.git.contents.judging_bead import judging_bead
 from queenbee.git.contents.landing_messages import Messages
-from queenbee.git.guard import refusals
 from queenbee.git.landed import commit_records, end_landed
 from queenbee.git.landing.committing import commit_all, refuse_resolved
 from queenbee.git.landing.judged.open_verdicts import (
@@ -33,25 +30,23 @@ from queenbee.git.landing.refusals import SHOWN, CommitRefused, NotLanded
 from queenbee.git.landing.requests import forget, kept_issues, no_check, refuse_unchecked
 from queenbee.git.landing.work import PROPOSED, Rules, Work
 from queenbee.git.ownership import refuse_stranger
-from queenbee.git.proposing.following import follow
-from queenbee.git.proposing.proposing import (
-    Proposing,
-    body_of,
-    host_of,
-    own_review,
-    subject_of,
-    upstream_of,
-)
-from queenbee.git.proposing.standing import keep_proposed, refuse_standing, stands_on
-from queenbee.git.proposing.template import template_at
+from queenbee.git.proposing.standing import refuse_standing, stands_on
 from queenbee.git.remote.terms import Terms
 from queenbee.git.upstream import look_for_news, pushing
 from queenbee.git.worktrees.preparing import seen_setup
 from queenbee.services.assignments import SUPERVISORS, taken
-from queenbee.services.messages import BY_HIVE, CHECK_FILES, LANDED, TARGET_FAILS, stage, withdraw
+from queenbee.services.messages import (
+    BY_HIVE,
+    CHECK_FILES,
+    LANDED,
+    TARGET_FAILS,
+    stage,
+    thread_of,
+    withdraw,
+)
 from queenbee.services.telling.notices import ended_by
 from queenbee.services.waiting.landing_record import issues_landing
-from queenbee.services.work.taking import to_land
+from queenbee.services.work.members import to_land
 from queenbee.services.writing.secrets import redacted
 from queenbee.store import giving_up
 from queenbee.store.git_files.worktrees import commit_at
@@ -64,6 +59,7 @@ if TYPE_CHECKING:
     from queenbee.checks.executing import Progress
     from queenbee.checks.verification import VerificationRecord
     from queenbee.core.records import Assignment, Message
+    from queenbee.core.reviews.review import Review
     from queenbee.git.landing.place import Place
     from queenbee.git.landing.refusals import TargetFails
     from queenbee.git.landing.requests import Request
@@ -135,7 +131,7 @@ def land_issue(
         _issue(hive, each, asked) for each in (asked.issue_id, *asked.also)
     )
     if also := [*map(str, others)]:
-        asked = replace(asked, issue_id=issue_id, also=also)
+        asked = asked._replace(issue_id=issue_id, also=also)
     made = partial(_IssueWork, hive=hive, env=env, on_progress=on_progress, tell=tell)
     work = made(
         issue_id=issue_id,
@@ -168,6 +164,8 @@ def _refuse_unseen(hive: Hive, rules: Rules, issues: Sequence[str | None]) -> No
     seen_setup(hive.layout, hive.asks_person)
     for bead in (judging_bead(hive, each)[0] for each in issues if each is not None):
         if bead is not None:
+            from queenbee.documents.ralph.verify import seen_checks  # noqa: PLC0415 - start-up
+
             seen_checks(bead, Consent.of(hive))
     hive.asks_person = None
 
@@ -244,6 +242,8 @@ class _IssueWork(Work):
         nobody has seen, and commits.
         """
         if rules.strategy == PROPOSED:
+            from queenbee.git.proposing.following import follow  # noqa: PLC0415 - start-up
+
             follow(self.hive, tell=self.tell, sure=True)  # Before anything is committed.
         self.hive.look({"reason": self.asked.reason})
         if news := look_for_news(self.hive.layout, fetches=False):
@@ -269,9 +269,10 @@ class _IssueWork(Work):
         that goes on. Raises `Conflict` for mail to read first, and as `landing_branch` does.
         """
         layout = self.hive.layout
-        landing_branch(layout)
-        self.look_again()
         message, allowed = self.asked.message, self.hive.allow_secrets
+        if message is not None:  # Else it is asked when nothing comes before it any more.
+            landing_branch(layout)
+        self.look_again()
         if layout.worktree is None or (message is None and (allowed or not self.asked.go_on)):
             return
         if message is None:
@@ -294,6 +295,8 @@ class _IssueWork(Work):
         """Returns why git's hook refused a commit: who holds which files until when, if somebody
         does; else what the hook said.
         """
+        from queenbee.git.guard import refusals  # noqa: PLC0415 - start-up
+
         held = refusals(self.hive, error.files, self.env)
         if not held:
             return error
@@ -340,7 +343,8 @@ class _IssueWork(Work):
         with suppress(QueenError):
             self.hive.look(fields)
             with self.hive.transaction() as tx:
-                stage(tx, self.hive.actor, [EVERYONE], {**fields, **more})
+                thread = thread_of(TARGET_FAILS, str(target))
+                stage(tx, self.hive.actor, [EVERYONE], {**fields, **more}, thread)
 
     def target_passes(self, target: str) -> None:
         """Takes that message back."""
@@ -505,49 +509,22 @@ class _IssueWork(Work):
 
     def push(self, place: Place, tree: str, commit: str) -> None:
         """Pushes what passed to the branch of its issue."""
-        self._proposing(place.branch).push(place.commands, tree, commit)
+        from queenbee.git.proposing.work import proposing_of  # noqa: PLC0415 - start-up
 
-    def _proposing(self, branch: str) -> Proposing:
-        reviews, tree = self.hive.assignments.in_review(), self.hive.layout.tree
-        review = own_review(tree, {each: reviews[each] for each in self.issues if each in reviews})
-        name = review.branch if review is not None else proposed_branch(branch, self.issue_id)
-        taken = {each.branch for about, each in reviews.items() if about not in self.issues}
-        while name in taken:
-            name += "-2"
-        return Proposing(upstream_of(self.hive.layout), name, review)
+        proposing_of(self.hive, place.branch, self.issues).push(place.commands, tree, commit)
 
     def _propose(self, landing: Landing) -> None:
-        """Has a pull request for what was pushed, and says so in the records."""
-        commit, layout = str(landing.commit), self.hive.layout
-        proposing = self._proposing(landing_branch(layout)[1])
-        keep_proposed(layout, proposing.branch, commit)
-        issues = [each for each in self.issues if each is not None]
-        made = proposing.open(
-            host_of(layout),
-            commit,
-            title=self.subject() or subject_of(layout.tree, commit),
-            body=body_of(issues, self.asked.reason, template_at(layout.tree, commit)),
-            is_draft=layout.settings.land_draft,
+        from queenbee.git.proposing.work import propose  # noqa: PLC0415 - start-up
+
+        self.review = propose(
+            self.hive,
+            landing_branch(self.hive.layout)[1],
+            (str(landing.commit), landing.target),
+            self.issues,
+            title=self.subject(),
+            reason=self.asked.reason,
+            tell=self.tell,
         )
-        if proposing.review is None or proposing.review.number != made.number:
-            asked = layout.settings.land_reviewers, layout.settings.land_labels
-            for wrong in host_of(layout).ask_review(made.number, *asked):
-                self.tell(wrong)
-        texts = {"url": made.url, "branch": proposing.branch, "target": landing.target}
-        self.review = Review(made.number, head=commit, fork=made.fork, **texts)
-        if proposing.review is not None:  # Also of one that was closed.
-            self.review.rounds, self.review.told = proposing.review.rounds, proposing.review.told
-        for each in issues:
-            self.hive.assignments.put_in_review(each, self.review)
-            self._name_in_row(each, self.review)
-
-    def _name_in_row(self, issue_id: str, review: Review) -> None:
-        from queenbee.workflows.beads import name_pull_request  # noqa: PLC0415 - start-up
-
-        try:
-            name_pull_request(self.hive, issue_id, review.url, review.number)
-        except QueenError as error:  # It is proposed all the same.
-            self.tell(f"the row of {issue_id} does not name {review}: {error.message}")
 
     def _complete(self, landing: Landing, issue_id: str | None) -> None:
         assert landing.commit is not None

@@ -8,11 +8,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from queenbee.core.command_lines import no_dash
-from queenbee.core.conflicts.markers import union_setting
 from queenbee.core.text import named, shell_word, suggested
 from queenbee.errors import ExternalFailure, InvalidInput, Unreadable
 from queenbee.git.contents.hive_files import refuse_unreadable
-from queenbee.git.landing.amended import amended_as
 from queenbee.git.landing.commands import (
     RAW,
     contents,
@@ -334,6 +332,8 @@ class Place:
         if tip == commit or self.is_ancestor(commit, ref):
             return commit
         with suppress(ExternalFailure):  # One of them is not here.
+            from queenbee.git.landing.amended import amended_as  # noqa: PLC0415 - start-up
+
             return amended_as(self.tree, commit, f"{before}..{ref}")
         return None
 
@@ -384,6 +384,8 @@ class Place:
         """Returns the refusal for files that both sides changed."""
         what = named(files, SHOWN) or said
         hint = "resolve them, git add, then queen land --continue; or queen land --abort"
+        from queenbee.core.conflicts.markers import union_setting  # noqa: PLC0415 - start-up
+
         if setting := union_setting(union[:SHOWN]):
             hint += f"; to keep what both added from now on: {setting}"
         return Unresolved(
@@ -450,7 +452,8 @@ def refuse_no_target(layout: Layout, here: GitTree, target: str) -> None:
     if remote_of(here.common_dir, target):
         return
     real = real_ref(here.common_dir, ref)
-    for each in worktrees(layout):
+    places = worktrees(layout)
+    for each in places:
         # That of an agent is put right, if it is a symbolic reference.
         is_theirs = each.branch == target or worktree_note(each) is None
         if each.linked and each.branch and is_theirs and _leads_to(here, each.branch, real):
@@ -458,16 +461,16 @@ def refuse_no_target(layout: Layout, here: GitTree, target: str) -> None:
                 f"{each.path} has {each.branch} checked out, on which work lands",
                 hint=f"git -C {shell_word(each.path)} switch -c NAME",
             )
-    refuse_rebased(layout)
+    refuse_rebased(layout, places)
 
 
-def refuse_rebased(layout: Layout) -> None:
+def refuse_rebased(layout: Layout, places: Sequence[Worktree] | None = None) -> None:
     """Raises `MainBlocked` if somebody's rebase of the target is not finished: its end moves the
     target to what it was, or to what that became, and what landed meanwhile would be off it.
     """
     here = git_tree(layout.tree)
     real = real_ref(here.common_dir, str(target_ref(layout))) if here is not None else ""
-    for each in worktrees(layout):
+    for each in worktrees(layout) if places is None else places:
         for branch in rebased(each.git_dir):
             if here is None or not _leads_to(here, branch, real):
                 continue

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from queenbee.checks.finding import check_setting, found_checks
 from queenbee.core.command_lines import no_dash
 from queenbee.core.text import named, quotation, suggested
 from queenbee.core.timestamps import parse_duration_s
@@ -41,8 +39,7 @@ STOPPED = "queenbee-land-stopped"
 """The file, in the git directory of a worktree, that lists what a landing was stopped for."""
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(NamedTuple):
     """What is asked of a landing: for which issue, with which check, and how long to wait.
 
     The issue is the one that the actor has, by default. `check` is added to the one that is set.
@@ -104,7 +101,7 @@ class Request:
             except Untrusted as error:
                 error.hint = "the check that you want: queen land --continue --check COMMAND"
                 raise
-        return replace(self, **before)
+        return self._replace(**before)
 
 
 _KEPT_IN = "queenbee-land"
@@ -187,6 +184,8 @@ _ONCE = "queen land --check COMMAND; or without: queen land --unchecked"
 
 def no_check(tree: str) -> InvalidInput:
     """Returns the refusal of a landing without any check, with those that the files name."""
+    from queenbee.checks.finding import check_setting, found_checks  # noqa: PLC0415 - start-up
+
     found = found_checks(tree)
     known = f"; the files name {', '.join(found)}" if found else ""
     return InvalidInput(

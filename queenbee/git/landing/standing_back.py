@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from queenbee.core.command_lines import no_dash
-from queenbee.core.conflicts.markers import parts
 from queenbee.core.text import mentioned
 from queenbee.git.landing.commands import is_commit
 from queenbee.git.landing.conflicts import Unmerged
@@ -62,6 +61,8 @@ class StandingBack:
         status, out, _ = user_git(*asked, cwd=self._place.tree)
         if status != 1:
             return set()
+        from queenbee.core.conflicts.markers import parts  # noqa: PLC0415 - start-up
+
         merged = Unmerged(self._place.tree, 2, other, out.partition(b"\0")[2])
         found = {path: merged.marked(path) or b"" for path in merged.left(joins)}
         return {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from queenbee.git.contents.landing_messages import Messages
 from queenbee.git.contents.tracked_hooks import within
@@ -15,6 +15,7 @@ from queenbee.git.landing.judged.check_files import check_files
 from queenbee.git.landing.judged.judging import Judging, whole_check
 from queenbee.git.ownership import is_of_droid
 from queenbee.git.run import OWNERS, settings
+from queenbee.git.worktrees.preparing import MACHINE
 from queenbee.store.git_files.worktrees import worktrees
 from queenbee.store.whole_files import recall
 
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 CHECK = "queenbee.check"
 """The setting of git that holds the check of a repository on this machine."""
-_ASKED = rf"^({CHECK}|commit\.gpgsign|core\.hookspath)$"
+_ASKED = rf"^({CHECK}|{MACHINE}|commit\.gpgsign|core\.hookspath)$"
 MERGE, REBASE, SQUASH = "merge", "rebase", "squash"
 PROPOSED = "proposed"
 """The target is merged into the branch, and the host makes the history."""
@@ -128,6 +129,8 @@ class Rules:
     """What the commits say that landing makes."""
     machine_check: str = ""
     """What this machine's git says in place of the settings."""
+    machine_setup: str = ""
+    """What it says in place of the set-up that the settings have."""
     hooks: str = ""
     """The folder of git's hooks, if it is in the tree; empty if not."""
     asked: str | None = None
@@ -154,6 +157,7 @@ class Rules:
             signs=own.get("commit.gpgsign", "no").lower() in ("", "true", "yes", "on", "1"),
             messages=Messages.of(said, tree),
             machine_check=own.get(CHECK, ""),
+            machine_setup=own.get(MACHINE, ""),
             hooks=within(tree, own.get("core.hookspath", "")),
             asked=asked,
         )
@@ -185,7 +189,8 @@ class Rules:
         """Returns those of the changed files that change the check, or a workflow."""
         judging = self.judging
         tree = judging.layout.tree if judging is not None else ""
-        found = check_files(self.commands, changed, tree, self.hooks)
+        setups = [self.machine_setup, *(judging.setups if judging is not None else ())]
+        found = check_files([*self.commands, *setups], changed, tree, self.hooks)
         if judging is not None and judging.path in changed and judging.is_changed:
             found.append(judging.path)
         return found
@@ -204,8 +209,7 @@ class Rules:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Offer:
+class Offer(NamedTuple):
     """A branch that waits for its turn, and may land in that of another."""
 
     entry: str

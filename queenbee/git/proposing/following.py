@@ -42,11 +42,16 @@ MERGES = ("person", AUTO)
 
 
 def follow(
-    hive: Services, *, tell: Callable[[str], None] = lambda _: None, sure: bool = False
+    hive: Services,
+    *,
+    tell: Callable[[str], None] = lambda _: None,
+    sure: bool = False,
+    again: str = "queen land",
 ) -> None:
     """Asks the host of all open pull requests, unless somebody here did within a minute, and does
     what follows. Where it cannot be asked, the states that were seen last stand, and that is told;
-    `sure` raises `HostAway`, `NotLoggedIn`, `NoClient` or `InvalidInput` then.
+    `sure` raises `HostAway`, `NotLoggedIn`, `NoClient` or `InvalidInput` then, which say what to do
+    `again`.
     """
     assert isinstance(hive, Hive)
     reviews = hive.assignments.in_review()
@@ -60,11 +65,11 @@ def follow(
     note, now_ms = HostNote(hive.layout), hive.now_ms()
     is_fresh = 0 <= now_ms - note.asked_ms < _EVERY_MS or now_ms < note.until_ms
     if sure:
-        refuse_early(note, now_ms, "queen land")
+        refuse_early(note, now_ms, again)
     if is_fresh and not (sure and note.error):
         return
     try:
-        host, upstream = host_of(hive.layout), upstream_of(hive.layout)
+        host, upstream = host_of(hive.layout, again), upstream_of(hive.layout)
         note.note(asked_ms=now_ms)  # Also a host that is away is not asked by every command.
         answer = host.look(sorted({each.number for each in reviews.values()}))
         note.note(error="", until_ms=0)

@@ -64,13 +64,15 @@ def upstream_of(layout: Layout) -> Upstream:
     return upstream
 
 
-def host_of(layout: Layout) -> Host:
-    """Returns the client of the host that has the target. Raises `InvalidInput`."""
+def host_of(layout: Layout, again: str = "queen land") -> Host:
+    """Returns the client of the host that has the target, whose hints say what to do `again`.
+    Raises `InvalidInput`.
+    """
     upstream = upstream_of(layout)
     repository = Repository.of_remote(upstream.tree, upstream.remote)
     remote = upstream.proposed_on("").remote
     fork = repository.fork(upstream.tree, remote) if remote != upstream.remote else ""
-    client = Client(repository, again="queen land")
+    client = Client(repository, again)
     if repository.kind == GITLAB:
         from queenbee.git.proposing.gitlab import GitLab  # noqa: PLC0415 - start-up
 

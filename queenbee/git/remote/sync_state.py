@@ -11,7 +11,7 @@ import json
 import os
 import time
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
 from queenbee.core.ids import RANDOM_BYTES, ulid
@@ -41,6 +41,8 @@ class Known:
     done: int
     """The round that found this. Rounds are counted, so that no clock is needed to tell whether
     one began after somebody had asked for it."""
+    held: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    """By kind, the numbers of lines before that which are not sent: they look like secrets."""
 
 
 def _machine() -> bytes:
@@ -73,7 +75,9 @@ class Notes:
             if said["ref"] != self._ref:
                 return Known(None, None, {}, 0)
             ends = {str(kind): int(end) for kind, end in said["ends"].items()}
-            return Known(said["taken"], said["sent"], ends, int(said["done"]))
+            held = said.get("held", {}).items()  # Older notes have none.
+            held = {str(kind): [int(each) for each in numbers] for kind, numbers in held}
+            return Known(said["taken"], said["sent"], ends, int(said["done"]), held)
         except (ValueError, KeyError, TypeError, AttributeError):
             return Known(None, None, {}, 0)
 

@@ -26,6 +26,7 @@ from queenbee.git.remote.branch import Branch, is_kind
 from queenbee.git.remote.branch_carrier import BranchCarrier
 from queenbee.git.remote.deciding import Decisions, decide
 from queenbee.git.remote.sync_state import Known, Notes
+from queenbee.git.remote.withheld import numbered, placed, why_withheld
 from queenbee.services import unasked
 from queenbee.services.archiving import rotate_what_is_due
 from queenbee.services.care.exporting import export_issues
@@ -36,6 +37,7 @@ from queenbee.store.lock import LongLock
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from queenbee.services.diagnosis import Diagnosis
     from queenbee.services.hive import Services
     from queenbee.store.memory.recorded import Recorded
 
@@ -68,6 +70,8 @@ class Synced:
     """The issues that came, and were made here too, under the same id: the two mix."""
     number: int = 0
     """The number of the newest commit on the branch; 0 if there is no such branch."""
+    withheld: list[Diagnosis] = field(default_factory=list)
+    """The lines that were not sent, since they look like secrets."""
 
     def to_dict(self) -> dict[str, object]:
         """Returns the fields for `--json`."""
@@ -98,7 +102,9 @@ def sync(
         with _turn(hive, notes, is_served, there.left_s()) as is_needed:
             if not is_needed:
                 return Synced(there.remote, there.name)
-            done = exchange(hive, there, notes).run(asked, fetch=fetch)
+            round_ = exchange(hive, there, notes)
+            done = round_.run(asked, fetch=fetch)
+            done.withheld = round_.withheld()
     _export(hive)
     return done
 
@@ -187,6 +193,8 @@ class _Exchange:
         self._known = notes.known()
         self._there: dict[str, set[int]] = {}
         """The digests of the lines on the branch that `known.taken` does not have, by kind."""
+        self._held: dict[str, dict[int, tuple[bytes, str]]] = {}
+        """By kind and number, the lines that are not sent, and why."""
         self._issues_taken = set[object]()
         self._done = Synced(branch.remote, branch.name)
         # Under the lock, so that no two processes make one.
@@ -209,7 +217,7 @@ class _Exchange:
             self._done.refused += decisions.refused
             # 2. Read after the decisions: what they ended goes out with the rest.
             outgoing, ends = self._outgoing()
-            known = replace(self._known, taken=head, ends=ends)
+            known = replace(self._known, taken=head, ends=ends, held=self._numbers_held())
             if not outgoing and not decisions.lines:
                 # Without a fetch, nobody else may rely on this round.
                 done = number if fetch or attempt else self._known.done
@@ -231,6 +239,16 @@ class _Exchange:
         often = f"others pushed to {self._branch.name} {attempt + 1} times meanwhile"
         raise Busy(often, hint="try again; nothing was granted")
 
+    def withheld(self) -> list[Diagnosis]:
+        """Returns the lines that were not sent."""
+        layout = self._hive.layout
+        found = [
+            placed(layout, kind, held.values(), "queen sync")
+            for kind, held in self._held.items()
+            if held
+        ]
+        return [*chain.from_iterable(found)]
+
     def fetch_only(self, *, keep: bool) -> Synced:
         number = self._notes.begin_round()
         head = self._fetch()
@@ -245,7 +263,8 @@ class _Exchange:
         """Notes what was taken in, if there is nothing to send: the next look begins here."""
         outgoing, ends = self._outgoing()
         if not outgoing:
-            self._notes.write(Known(head, head, ends, self._known.done))
+            held = self._numbers_held()
+            self._notes.write(Known(head, head, ends, self._known.done, held))
 
     def _fetch(self) -> str | None:
         head = self._carrier.news()
@@ -393,14 +412,21 @@ class _Exchange:
         outgoing, ends = dict[str, list[bytes]](), dict[str, int]()
         for kind in filter(is_kind, self._hive.kinds()):
             ends[kind] = self._known.ends.get(kind, 0)
-            there, lines = self._there.get(kind, ()), list[bytes]()
-            for number, line in self._hive.state(kind).lines_after(ends[kind]):
-                ends[kind] = number
+            there, lines, state = self._there.get(kind, ()), list[bytes](), self._hive.state(kind)
+            held, self._held[kind] = self._known.held.get(kind, ()), {}
+            for number, line in chain(numbered(state, held), state.lines_after(ends[kind])):
+                ends[kind] = max(number, ends[kind])
                 if _digest(line) not in there:
-                    lines.append(line)
+                    if not self._hive.allow_secrets and (why := why_withheld(line)):
+                        self._held[kind][number] = line, why
+                    else:
+                        lines.append(line)
             if lines:
                 outgoing[kind] = lines
         return outgoing, ends
+
+    def _numbers_held(self) -> dict[str, list[int]]:
+        return {kind: [*lines] for kind, lines in self._held.items() if lines}
 
 
 class _Copy(_Exchange):

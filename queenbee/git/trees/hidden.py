@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from queenbee.core.command_lines import no_dash
 from queenbee.core.text import shell_word, suggested
 from queenbee.git.run import git, line, names_in, without_programs
+from queenbee.store.git_trees import git_tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -46,6 +47,9 @@ def is_sparse(tree: str) -> bool:
     """Returns whether a worktree has a sparse checkout: for files outside of it, `git add` needs
     `--sparse`, an option that git before 2.34 does not know.
     """
+    here = git_tree(tree)
+    if here is None or not os.path.lexists(os.path.join(here.git_dir, "info", "sparse-checkout")):
+        return False  # Git need not be asked.
     asked = ("config", "--type=bool", "core.sparseCheckout")
     return line(*asked, cwd=tree, repository={}) == "true"
 

@@ -49,8 +49,8 @@ def leaves(hive: Services, *, pass_as: bool = False) -> str:
 
 def still_reserved(hive: Services) -> list[Reservation]:
     """Returns what the actor has reserved by name and for no issue that it still has."""
-    mine = {each.issue_id for each in hive.assignments.find(droid=hive.actor)}
-    live = hive.reservations.find(droid=hive.actor)
+    mine = {each.issue_id for each in hive.assignments.find(droid=hive.author)}
+    live = hive.reservations.find(droid=hive.author)
     return [each for each in live if not each.session and each.issue_id not in mine]
 
 

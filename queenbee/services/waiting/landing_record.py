@@ -88,6 +88,7 @@ class LandingRecord:
         `followed`, and whether somebody saw that.
         """
         self._write({**self.read(), "status": status, "told": is_told, "said": said, **commits})
+        os.close(self._fd)  # Whoever shows it sees its end at once, and not that of the process.
 
     def take_back(self) -> str | None:
         """Has its process take it back, as Ctrl-C does, and waits until that has ended; returns the

@@ -41,8 +41,12 @@ _RESOLVES = "resolves a conflict on the same lines"
 
 def folder_of(store: Store, target: str) -> str:
     """Returns the folder of the line of those who land on a branch."""
-    name = "".join(char if char.isalnum() else "_" for char in target)
-    return os.path.join(store.layout.state_dir, "landing", name)
+    return os.path.join(store.layout.state_dir, "landing", name_of_line(target))
+
+
+def name_of_line(target: str) -> str:
+    """Returns the name of that folder, which is also in those of the checkouts for landings."""
+    return "".join(char if char.isalnum() else "_" for char in target)
 
 
 @dataclass(frozen=True, slots=True)

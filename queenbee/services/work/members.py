@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from queenbee.core.timestamps import format_duration, format_ms
+from queenbee.services.waiting.landing_record import issues_landing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -129,3 +130,13 @@ def team(hive: Services, *, without: Iterable[str] = ()) -> list[Member]:
         each.silent_s = hive.droids.silent_s(each.droid)
         each.waiting = hive.droids.waiting_for(each.droid) if each.silent_s is not None else ()
     return members
+
+
+def to_land(hive: Services, droid: str) -> list[str]:
+    """Returns the issues that a droid has, without those that are landing or in review, if it has
+    others.
+    """
+    found = hive.assignments.find(droid=droid)
+    mine, reviewed = ([each.issue_id for each in found], {*hive.assignments.in_review(droid)})
+    gone = reviewed.union(issues_landing(hive.layout, droid))
+    return [each for each in mine if each not in gone] or mine

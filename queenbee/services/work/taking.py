@@ -14,7 +14,7 @@ from queenbee.core.timestamps import format_duration
 from queenbee.errors import Busy, Taken
 from queenbee.services.waiting.attempts import Watch, until
 from queenbee.services.waiting.landing_record import issues_landing
-from queenbee.services.work.members import Member, live_leases, silence, team
+from queenbee.services.work.members import Member, live_leases, silence, team, to_land
 from queenbee.services.work.relief import relieve
 from queenbee.services.work.share import offered_share
 from queenbee.services.work.shared_files import Subjects, files_of, to_take
@@ -437,16 +437,6 @@ def _mine(hive: Services) -> Assignment | None:
         if each.issue_id not in issues or not issues[each.issue_id].done:
             return each
     return None
-
-
-def to_land(hive: Services, droid: str) -> list[str]:
-    """Returns the issues that a droid has, without those that are landing or in review, if it has
-    others.
-    """
-    found = hive.assignments.find(droid=droid)
-    mine, reviewed = ([each.issue_id for each in found], {*hive.assignments.in_review(droid)})
-    gone = reviewed.union(issues_landing(hive.layout, droid))
-    return [each for each in mine if each not in gone] or mine
 
 
 def _candidates(hive: Services, most: int, *, without: Collection[str]) -> list[Issue]:

@@ -42,33 +42,33 @@ _NEWER = (
     ),
 )
 
-_rules: list[tuple[str, re.Pattern[str], list[list[str]]]] = []
+_rules: list[tuple[str, str, int, list[list[str]]]] = []
 
 
 def kinds_in(line: str) -> list[str]:
     """Returns the kinds of credentials that a line, or some of them, seems to hold, each once."""
     if not _rules:
         _rules.extend(rules())
-        _rules.extend((kind, re.compile(pattern), needs) for kind, pattern, needs in _NEWER)
+        _rules.extend((kind, pattern, 0, needs) for kind, pattern, needs in _NEWER)
     folded = line.casefold()
     found = (
         kind
-        for kind, rule, needs in _rules
+        for kind, pattern, flags, needs in _rules
         # To look for a word takes a hundredth of the time that an expression does.
         if all(any(word in folded for word in words) for words in needs)
-        and _matches(kind, rule, line)
+        and _matches(kind, re.compile(pattern, flags), line)
     )
     return list(dict.fromkeys(found))
 
 
-def rules() -> Iterable[tuple[str, re.Pattern[str], list[list[str]]]]:
-    """Yields the kind and the expression of each rule of detect-secrets, with lists of words, in
-    lower case: each match has a word of every list.
+def rules() -> Iterable[tuple[str, str, int, list[list[str]]]]:
+    """Yields the kind and the expression of each rule of detect-secrets, with its flags, and with
+    lists of words, in lower case: each match has a word of every list.
     """
     with open(PATH, "rb") as file:
         for rule in json.load(file):
             flags = sum(FLAGS[each] for each in rule["flags"])
-            yield rule["kind"], re.compile(rule["pattern"], flags), rule["needs"]
+            yield rule["kind"], rule["pattern"], flags, rule["needs"]
 
 
 def _matches(kind: str, rule: re.Pattern[str], line: str) -> bool:

@@ -14,7 +14,7 @@ from queenbee.errors import InvalidInput
 from queenbee.store.codec import encode
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from queenbee.core.row_edits import Edit
     from queenbee.services.writing.transaction import Keeps
@@ -23,10 +23,16 @@ if TYPE_CHECKING:
 
 
 def lines_of(
-    tracker: TrackerMemory, records: Recorded, edits: Sequence[Edit], keeps: Keeps
+    tracker: TrackerMemory,
+    records: Recorded,
+    edits: Sequence[Edit],
+    keeps: Keeps,
+    look: Callable[[Mapping[str, object]], None],
 ) -> list[bytes]:
-    """Returns the lines for these edits, and for what `keeps` says. Needs the hive's lock."""
-    lines = _Lines(records)
+    """Returns the lines for these edits, and for what `keeps` says. Needs the hive's lock. `look`
+    raises `InvalidInput` for what others wrote that must stay in the file.
+    """
+    lines = _Lines(records, look)
     owned = tracker.is_owned()
     ids = [] if keeps == "edits" or owned else tracker.theirs()
     ids += tracker.unkept() if keeps == "all" and not owned else []
@@ -46,8 +52,9 @@ def lines_of(
 class _Lines:
     """Lines for the ledger, with what its records are after them."""
 
-    def __init__(self, records: Recorded) -> None:
+    def __init__(self, records: Recorded, look: Callable[[Mapping[str, object]], None]) -> None:
         self._records = records
+        self._look = look
         self._kept: dict[str, tuple[int, Mapping[str, object]]] = {}
         self.lines: list[bytes] = []
 
@@ -61,13 +68,14 @@ class _Lines:
     ) -> None:
         """Adds what the ledger lacks of a row, and what was asked for: also a value that the ledger
         had before another program changed the file. Raises `InvalidInput` for a change that is too
-        large for a line, if it was asked for; what others made too large stays in the file.
+        large for a line, or must stay, if it was asked for; what others made so stays in the file.
         """
         rev, known = self._known(issue_id)
         changes = {**difference(known, row), **(asked or {})}
         if not changes:
             return
         try:
+            self._look(changes)
             self.lines.append(encode(as_line(issue_id, following(rev), changes)))
             rev = following(rev)
         except InvalidInput:

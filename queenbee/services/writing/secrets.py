@@ -7,6 +7,7 @@ the text: `docs/security.md` says how long.
 
 from __future__ import annotations
 
+import json
 import re
 from itertools import islice
 
@@ -15,13 +16,13 @@ from queenbee.errors import InvalidInput
 
 TYPE_CHECKING = False  # Spares the 9 ms that typing takes.
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 OVERRIDE = "QUEEN_ALLOW_SECRET"
 """When this environment variable is 1, every text is accepted."""
 
 _ASSIGNMENT = "Secret Keyword"
-_KEYWORDS = ("pass", "pwd", "secret", "token", "key", "auth", "credential", "contrase")
+_KEYWORDS = ("pass", "pw", "secret", "token", "key", "auth", "credential", "contrase")
 _ASSIGNS = (":", "=", '"', "'")
 _QUOTES = ('"', "'", "`")
 _SHORTEST = 16
@@ -33,9 +34,9 @@ _MARKS = ("PRIVATE KEY", "://", "hf_")
 _PREFIXES = "|".join(kind.prefix for kind in KINDS.values() if kind.prefix)
 _HARMLESS = re.compile(
     rf"[0-9a-f]{{7,64}}|(?:(?:{_PREFIXES})-)?[0-7][0-9A-HJKMNP-TV-Z]{{25}}"
-    r"|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+    r"|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|\d{4}-\d\d-\d\dT[\d:.]{8,18}Z"
 )
-"""Commit hashes, our own ids and UUIDs are common in messages."""
+"""Commit hashes, our own ids, UUIDs and instants are common in messages and rows."""
 _PATH = re.compile(r"[\w:./*?{}\[\],!@+~\\-]+")
 _EXTENSION = re.compile(r"\.[a-z]{1,5}(?::\d+)*$")
 """So are file names and patterns, if no part of one could be a credential."""
@@ -110,6 +111,16 @@ def refuse_secrets(fields: Mapping[str, object]) -> None:
         _passed[hash(text)] = None
 
 
+def refuse_secrets_in_row(row: Mapping[str, object]) -> None:
+    """Raises `LooksLikeSecret` as `refuse_secrets` does for a row that may be somebody's own: also
+    for the names of its fields, and for what stands under a name like `password`.
+    """
+    refuse_secrets(row)
+    hidden = " ".join(_hidden(row))
+    if _worth_a_look(hidden) or any(word in hidden.lower() for word in _KEYWORDS):
+        refuse_secrets({"row": json.dumps(row, ensure_ascii=False)})
+
+
 def redacted(text: str) -> str:
     """Returns a text with other words in place of each line that looks like a credential."""
     kept = []
@@ -154,6 +165,19 @@ def _texts(fields: Mapping[str, object]) -> Iterable[tuple[str, str]]:
                 (str(key), each) for key, each in value.items() if not str(key).endswith(_NO_TEXT)
             ]
     return found
+
+
+def _hidden(row: Mapping[str, object]) -> Iterator[str]:
+    """Yields what `_texts` leaves out: the names of fields, and the values that nobody writes."""
+    waiting: list[object] = [row]
+    for value in waiting:  # It grows meanwhile.
+        if isinstance(value, list):
+            waiting += value
+        elif isinstance(value, dict):
+            for name, each in value.items():
+                is_hidden = name.endswith(_NO_TEXT) and isinstance(each, str)
+                yield from (name, each) if is_hidden else (name,)
+                waiting.append(each)
 
 
 def _found(text: str) -> Iterable[str]:

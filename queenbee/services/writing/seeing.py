@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from queenbee.errors import QueenError
 from queenbee.store.droids.agent_callers import is_by_agent
-from queenbee.store.settings_file.changing_text import put_value
 from queenbee.store.trust import BY, MERGE, TARGET, Trust, of_setting, target_proposal
 
 if TYPE_CHECKING:
@@ -36,6 +35,8 @@ def set_value(
     path: str | None = None,
 ) -> bool:
     """Sets a setting as `put_value` does. A command that is set so may run here."""
+    from queenbee.store.settings_file.changing_text import put_value  # noqa: PLC0415 - start-up
+
     changed = put_value(layout, name, value, holder=holder, add=add, path=path)
     if name in (TARGET, BY, MERGE) and not is_by_agent(layout):
         said = {name.partition(".")[2]: str(value or "")}

@@ -8,12 +8,14 @@ turn of its own, and decides only about grants that it is asked to confirm. ADR 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 Lines = Mapping[str, Sequence[bytes]]
 """Lines by kind of record."""
+Look = Callable[[str, Sequence[bytes]], None]
+"""Gets the lines of a kind before a carrier does; raises what refuses them."""
 Position = TypeVar("Position", contravariant=True)
 """Up to where lines are known, as the carrier counts them."""
 Found = TypeVar("Found", covariant=True)

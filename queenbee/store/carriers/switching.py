@@ -16,15 +16,19 @@ from queenbee.store.settings import FILE_NAME
 if TYPE_CHECKING:
     from types import ModuleType
 
+    from queenbee.store.carriers.carrier import Look
     from queenbee.store.layout import Layout
 
 KINDS = ("files", "postgres")
 
 
-def use(layout: Layout, kind: str, name: str | None = None) -> dict[str, object]:
+def use(
+    layout: Layout, kind: str, name: str | None = None, look: Look = lambda kind, lines: None
+) -> dict[str, object]:
     """Carries the hive over, verifies every line, and switches to it.
 
-    `name` is the hive's name in the database. Repeating it adds what is missing. Raises
+    `name` is the hive's name in the database; `look` gets the lines of each kind before that does,
+    and raises what refuses them. Repeating it adds what is missing. Raises
     `InvalidInput`, `StoreError` and `Unreachable`; the old place is then still in use, unless the
     message says that the hive is in a database and the settings say files, or the reverse.
     """
@@ -38,7 +42,10 @@ def use(layout: Layout, kind: str, name: str | None = None) -> dict[str, object]
             hint="queen hive engine use postgres",
         )
     hive = known or name or _new_name(layout)
-    carried = (carrying.to_files if kind == "files" else carrying.to_postgres)(layout, hive)
+    if kind == "files":
+        carried = carrying.to_files(layout, hive)
+    else:
+        carried = carrying.to_postgres(layout, hive, look)
     kinds = {each: {"lines": lines, "added": added} for each, (lines, added) in carried.items()}
     return {"engine": kind, "hive": hive, "kinds": kinds}
 

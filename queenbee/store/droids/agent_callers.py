@@ -14,10 +14,10 @@ from contextlib import suppress
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from queenbee.core.names import is_of_agent
 from queenbee.core.text import mentioned, suggested
 from queenbee.errors import QueenError, UnknownCaller
 from queenbee.store import safe_open
+from queenbee.store.callers.agent_above import is_agent
 from queenbee.store.droids import roster
 from queenbee.store.droids.liveness import (
     OUTERMOST,
@@ -98,10 +98,10 @@ def calling_agent(layout: Layout) -> Agent | None:
 
 
 def is_by_agent(layout: Layout) -> bool:
-    """Returns whether an agent runs this process, as its environment says or an agent of a team is
-    known.
+    """Returns whether an agent runs this process, as its environment or a client above says, or an
+    agent of a team is known.
     """
-    return is_of_agent(os.environ) or calling_agent(layout) is not None
+    return is_agent() or calling_agent(layout) is not None
 
 
 def note_team(layout: Layout) -> str:

@@ -154,8 +154,8 @@ def _change(call: Invocation, name: str, value: object, *, add: bool = False) ->
     if name == "land.push":  # The text of the setting does not say where to.
         asked = pushing(layout, pushes=bool(value))
         note_typed(layout, [each for each in asked if each.origin == name])
-    if name in ("land.by", "land.target"):
-        _tell_apart(_layout(call))
+    if name in ("land.by", "land.push", "land.target"):
+        _tell_of_landing(_layout(call))
     by = ""
     if not changed and value is not None:
         from queenbee.git.contents.settings_origin import line_of, who  # noqa: PLC0415 - start-up
@@ -172,12 +172,15 @@ def _change(call: Invocation, name: str, value: object, *, add: bool = False) ->
     return {**row, "changed": changed, "by": by, **ways}
 
 
-def _tell_apart(layout: Layout) -> None:
-    """Says if the records are not where work lands now."""
+def _tell_of_landing(layout: Layout) -> None:
+    """Says if the records are not where work lands now, and if a setting changes nothing there."""
+    from queenbee.git.beforehand.hindrances import unused_push  # noqa: PLC0415 - start-up
     from queenbee.git.remote.relocating import why_apart  # noqa: PLC0415 - start-up
 
     if why := why_apart(layout):
         tell(f"next, because {why}: queen sync setup")
+    for each in unused_push(layout):
+        tell(each.sentence)
 
 
 def _to_commit(layout: Layout) -> str:
@@ -270,7 +273,10 @@ def trust(hive: Hive, yes: bool, lists: bool, forget: bool) -> dict[str, object]
     if lists:
         return {**found, "seen": known.seen()}
     if is_by_agent(hive.layout):
-        raise InvalidInput("a person lets commands run, not an agent", hint="queen next")
+        raise InvalidInput(
+            "a person lets commands run, not an agent",
+            hint="a person: in a terminal that no agent has started; an agent: queen next",
+        )
     if forget:
         known.forget()
     elif yes:
@@ -291,6 +297,7 @@ def trust(hive: Hive, yes: bool, lists: bool, forget: bool) -> dict[str, object]
 config: QueenGroup = group(
     "config",
     [list_, get, set_, unset, trust],
-    help="Show and change the settings of the hive",
+    help="Show and change the settings of the hive; alone, list them",
     example="queen config set land.check 'make test'",
+    alone=list_,
 )

@@ -42,9 +42,10 @@ def doctor(hive: Hive, fix: bool) -> Answer:
     """
     from queenbee.git.beforehand.hindrances import in_diagnosis  # noqa: PLC0415 - start-up
     from queenbee.git.remote.relocating import on_no_branch, tracked_still  # noqa: PLC0415 - start-up
+    from queenbee.git.remote.withheld import not_sent  # noqa: PLC0415 - start-up
 
     findings = [*(repair(hive) if fix else examine(hive)), *left_out(hive), *tracked_still(hive)]
-    findings += on_no_branch(hive)
+    findings += [*on_no_branch(hive), *not_sent(hive)]
     findings += [*unprotected(hive.layout, os.environ), *outdated(hive.layout, os.environ)]
     findings += [*in_diagnosis(hive.layout), *outlived(hive)]
     wrong = [each for each in findings if each.severity == "error" and not each.fixed]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 
 import click
 
@@ -57,7 +58,10 @@ def use(call: Invocation, kind: str, name: str | None) -> dict[str, object]:
     Every line is verified before the switch; until then, the old engine stays in use. Nobody can
     write meanwhile. Run it again to add lines that other clones wrote to files.
     """
-    return switching.use(_layout(call), kind, name)
+    from queenbee.git.remote.withheld import refuse_secret_lines  # noqa: PLC0415 - start-up
+
+    here = _layout(call)
+    return switching.use(here, kind, name, partial(refuse_secret_lines, here))
 
 
 @command(show=_show_status, example="queen hive engine status", opens_hive=False)

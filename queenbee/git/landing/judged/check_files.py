@@ -1,5 +1,5 @@
-"""What a branch changes of the check itself: its settings, the files that it runs, workflows, and
-the agents that judge.
+"""What a branch changes of the check itself: its settings, what sets up the checkout in which it
+runs, the files that it runs, workflows, and the agents that judge.
 
 What the check's command says (`command_reads`), and where hosts, clients and git look for what they
 run. A test that the check runs is not of the check.
@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import posixpath
-from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from queenbee.core.text import named, suggested
@@ -41,7 +40,8 @@ _LEFTHOOK = tuple(
 _FILES = frozenset({
     ".gitlab-ci.yml", ".travis.yml", ".drone.yml", ".woodpecker.yml", "Jenkinsfile",
     "azure-pipelines.yml", "bitbucket-pipelines.yml", "appveyor.yml",
-    ".pre-commit-config.yaml", *(each for each in EVERY if not each.endswith("/")),
+    ".pre-commit-config.yaml", ".worktreeinclude",
+    *(each for each in EVERY if not each.endswith("/")),
 })  # fmt: skip
 _ATTRIBUTES = ".gitattributes"
 """Says which filter gives a check other bytes than the commit has, and how conflicts are hidden."""
@@ -72,7 +72,7 @@ def check_files(
     wanted = {each for name in (*names, *_FILES) for each in with_links(tree, name)}
     begins = (*_FOLDERS, *_LEFTHOOK, *([f"{hooks}/"] if hooks else []))
     inside = {way for each in begins for way in with_links(tree, f"{each}*")}
-    patterns = [PurePosixPath(each) for each in names if _GLOB.intersection(each)]
+    patterns = [each for each in names if _GLOB.intersection(each)]
     folders = tuple(each[:-1] for each in inside if each.endswith("*"))
     return sorted(
         each
@@ -85,9 +85,11 @@ def check_files(
     )
 
 
-def _is_like(path: str, pattern: PurePosixPath) -> bool:
-    plain = PurePosixPath(path)
-    return len(plain.parts) == len(pattern.parts) and plain.match(str(pattern))
+def _is_like(path: str, pattern: str) -> bool:
+    from pathlib import PurePosixPath  # noqa: PLC0415 - start-up
+
+    plain, wanted = PurePosixPath(path), PurePosixPath(pattern)
+    return len(plain.parts) == len(wanted.parts) and plain.match(str(wanted))
 
 
 def refuse_unaccepted(

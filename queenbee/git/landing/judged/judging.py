@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
 
 from queenbee.core.text import shell_word, suggested
 from queenbee.errors import InvalidInput, QueenError
@@ -37,10 +37,10 @@ if TYPE_CHECKING:
     from queenbee.workflows.complete_hive import Hive
 
 _CHECK = "land.check"
+_DECIDING = ("land.", "worktree.")
 
 
-@dataclass(frozen=True, slots=True)
-class Judging:
+class Judging(NamedTuple):
     """The settings of one landing, and from where they are."""
 
     layout: Layout
@@ -68,7 +68,7 @@ class Judging:
         if not self.path:
             return self
         under, branch = (settings_in(objects, each, self.path) for each in (target, head))
-        return replace(self, under=under, branch=branch)
+        return self._replace(under=under, branch=branch)
 
     @property
     def settings(self) -> Settings:
@@ -82,10 +82,16 @@ class Judging:
         return [*dict.fromkeys(filter(None, (first, _check_of(self.branch))))]
 
     @property
+    def setups(self) -> list[str]:
+        """The commands that set up where it is checked, now and once the branch has landed."""
+        said = self.layout.settings, self.branch
+        return [each.worktree_setup for each in said if each is not None]
+
+    @property
     def is_changed(self) -> bool:
-        """Whether the branch changes a setting of landing."""
+        """Whether the branch changes a setting of landing, or of what a check finds there."""
         under, branch = (each or Settings() for each in (self.under, self.branch))
-        names = [each.attribute for each in SETTINGS if each.name.startswith("land.")]
+        names = [each.attribute for each in SETTINGS if each.name.startswith(_DECIDING)]
         return any(getattr(under, each) != getattr(branch, each) for each in names)
 
 

@@ -9,11 +9,10 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from queenbee.core.beads import DONE
+from queenbee.core.beads import DONE, is_sprint_bead
 from queenbee.core.command_lines import no_dash
 from queenbee.core.text import mentioned, suggested
 from queenbee.core.timestamps import instant_ms
-from queenbee.documents.sprints.sprint_bead import is_sprint_bead
 from queenbee.errors import Conflict
 from queenbee.git.contents.judging_bead import judging_bead
 from queenbee.git.ownership import bead_branches, emptied_ms

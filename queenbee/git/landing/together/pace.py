@@ -26,8 +26,10 @@ _CHECK_S = 20.0
 """How long a check takes, as long as none was seen."""
 _MOST_BYTES = 65_536
 _PASSED = "queenbee-passed"
-_LOST = 0.2
+_LOST = 0.4
 """The part of a check that may be lost to begin again with those who come meanwhile."""
+_LOOKS, _LEAST_LOOK_S, _MOST_LOOK_S = 20, 0.1, 1.0
+"""How often it is looked for them in that part."""
 
 
 class Pace:
@@ -57,12 +59,20 @@ class Pace:
         bad = (self._passed.count(False) + _FAILED_BEFORE) / (len(self._passed) + _SEEN_BEFORE)
         return max(1, min(self._limit, int(_GROUP / bad)))
 
+    @property
+    def look_s(self) -> float:
+        """How often to look who came while a check runs, in seconds."""
+        return max(_LEAST_LOOK_S, min(_MOST_LOOK_S, self._check_s * _LOST / _LOOKS))
+
+    def may_lose(self, seconds: float) -> bool:
+        """Returns whether a check that has run so long may begin again."""
+        return self._lost_s + seconds <= self._check_s * _LOST
+
     def gives_way(self, seconds: float, count: int, came: int) -> bool:
         """Returns whether a check of `count` branches that has run so long should begin again with
         others who came since.
         """
-        lost = self._lost_s + seconds <= self._check_s * _LOST
-        if not came or not lost or seconds * (count + came) > self._check_s * came:
+        if not self.may_lose(seconds) or seconds * (count + came) > self._check_s * came:
             return False
         self._lost_s += seconds
         return True

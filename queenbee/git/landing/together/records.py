@@ -14,10 +14,9 @@ from queenbee.core.command_lines import no_dash
 from queenbee.errors import QueenError
 from queenbee.git.contents.hive_files import is_record
 from queenbee.git.contents.record_blobs import in_the_way, records_of
-from queenbee.git.landed import is_tracked, uncommitted
+from queenbee.git.landed import is_tracked, to_carry, uncommitted
 from queenbee.git.landing.commands import differing, git
 from queenbee.git.landing.moving.healing import put_in_index
-from queenbee.services.care.exporting import export_issues
 from queenbee.store import safe_open
 from queenbee.store.git_files.worktrees import target_branch
 
@@ -47,19 +46,6 @@ def with_records(
         return commit, ()
 
 
-def _to_carry(store: Store, main: str, left: Collection[str]) -> list[str]:
-    """Returns the records of what is not committed, once the tracker's file has its rows; none
-    while something is in the way.
-    """
-    has_unfiled, target = store.tracker().has_unfiled, target_branch(store.layout)
-    if not (has_unfiled or any(map(is_record, left))) or in_the_way(main, target):
-        return []
-    is_told = os.path.relpath(store.layout.issues_path, main) in left
-    if has_unfiled and export_issues(store) and not is_told:
-        left = uncommitted(_HIVE, main, which="all")
-    return [each for each in left if is_record(each)]
-
-
 def _with_records(
     store: Store, place: Place, joining: Joining, commit: str, changed: Collection[str]
 ) -> tuple[str, Sequence[str]]:
@@ -72,8 +58,10 @@ def _with_records(
     left = uncommitted(_HIVE, main, which="all")
     if not all(map(is_record, since)) or not is_tracked(_HIVE, tree, left, tip):
         return commit, ()
+    has_any = store.tracker().has_unfiled or any(map(is_record, left))
     # What is in the way there is said once the work has landed.
-    paths = [each for each in _to_carry(store, main, left) if each not in changed]
+    may = has_any and not in_the_way(main, target_branch(store.layout))
+    paths = [each for each in to_carry(store, left) if each not in changed] if may else []
     is_behind = since and (joining.top(commit).parents[:1] != [target] or {*changed} & {*since})
     if is_behind or not (paths or since):
         return commit, ()

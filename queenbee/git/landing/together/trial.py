@@ -185,6 +185,8 @@ class Trial:
         """Returns what failed of the commit of this worktree. Raises `_OthersCame`."""
 
         def look(seconds: float, _: str) -> None:
+            if not pace.may_lose(seconds):
+                return
             came = self.batch.new_ones(self._offers(turn))[: most - len(self.batch.members) - 1]
             if pace.gives_way(seconds, len(self.batch.members) + 1, len(came)):
                 self._tell(f"{len(came)} more came: checking with them")
@@ -201,7 +203,7 @@ class Trial:
                 return said
             self._tell(f"check: {command}")
             on_tick = look if most > 1 else None
-            ran = check_in(self._place, self._check, on_tick)
+            ran = check_in(self._place, self._check, on_tick, pace.look_s)
             if ran.failed is not None:
                 self._has_check_failed = True
                 lacks = self._place.what_it_lacks()

@@ -30,6 +30,7 @@ from queenbee.store.settings_file.changing_text import replace, with_values
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from queenbee.store.carriers.carrier import Look
     from queenbee.store.carriers.postgres.connection import Row
     from queenbee.store.layout import Layout
 
@@ -44,7 +45,7 @@ Kinds = dict[str, tuple[int, int]]
 """How many lines of each kind are there now, and how many of them were added."""
 
 
-def to_postgres(layout: Layout, hive: str) -> Kinds:
+def to_postgres(layout: Layout, hive: str, look: Look) -> Kinds:
     """Gives the database the lines that it lacks, verifies all of them, and switches to it.
 
     Also those that other clones wrote to files before they knew of the switch. Raises `StoreError`
@@ -61,7 +62,7 @@ def to_postgres(layout: Layout, hive: str) -> Kinds:
             _refuse_if_carried_back(connection, layout)
             db.execute("INSERT INTO queen_hives (hive) VALUES (%s) ON CONFLICT DO NOTHING", (hive,))
             # Not by the turn of a write: it refuses files once the hive is elsewhere.
-            kinds = {kind: _give(connection, kind, files) for kind in files.all_kinds()}
+            kinds = {kind: _give(connection, kind, files, look) for kind in files.all_kinds()}
             came = any(added for _, added in kinds.values())
             db.execute(
                 "UPDATE queen_hives SET in_use = true, carried = carried + %s WHERE hive = %s",
@@ -113,11 +114,12 @@ def only_in_files(layout: Layout, hive: str) -> dict[str, int]:
     return found
 
 
-def _give(connection: Connection, kind: str, files: FilesMemory) -> tuple[int, int]:
-    """Adds the lines that the database lacks."""
+def _give(connection: Connection, kind: str, files: FilesMemory, look: Look) -> tuple[int, int]:
+    """Adds the lines that the database lacks, unless `look` refuses one."""
     lines = _lines_of(files, kind)
     end, there = _verified(connection, kind)
     lacking = [line for line in lines if _digest(line) not in there]
+    look(kind, lacking)
     rows, turn = numbered(end, lacking), os.urandom(16)
     for begin in range(1, len(rows), _SOME):
         connection.insert({kind: rows[begin : begin + _SOME]}, turn)

@@ -1,0 +1,97 @@
+"""Lines that stay here: somebody wrote them by hand, and they look like secrets.
+
+What QueenBee writes was looked at before. The ledgers are files that anybody can edit, and the
+remote keeps in its history what it had once.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from queenbee.errors import QueenError
+from queenbee.git.contents.record_blobs import once
+from queenbee.git.remote.branch import Branch
+from queenbee.git.remote.sync_state import Notes
+from queenbee.services.diagnosis import Diagnosis
+from queenbee.services.writing.secrets import OVERRIDE, LooksLikeSecret, refuse_secrets_in_row
+from queenbee.store import safe_open
+from queenbee.store.codec import Unusable
+from queenbee.store.memory.archive import Archive
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from queenbee.services.hive import Services
+    from queenbee.store.layout import Layout
+    from queenbee.store.memory.recorded import Recorded
+
+_WAY_OUT = (
+    "revoke it, then remove it as docs/security.md says (Purging a secret); if it is not a secret: "
+)
+
+
+def why_withheld(line: bytes) -> str:
+    """Returns why a line must not leave this machine; empty for one that may."""
+    try:
+        refuse_secrets_in_row(json.loads(line, object_pairs_hook=once))
+    except LooksLikeSecret as error:
+        return f"it seems to hold a secret ({', '.join(error.kinds)})"
+    except Unusable as error:  # Readers see one value alone, and the line has both.
+        return str(error)
+    return ""
+
+
+def numbered(state: Recorded, numbers: Iterable[int]) -> Iterator[tuple[int, bytes]]:
+    """Yields recorded lines by their numbers."""
+    for number in numbers:
+        for found, line in state.lines_after(number - 1):
+            if found == number:
+                yield number, line
+            break
+
+
+def placed(
+    layout: Layout, kind: str, lines: Iterable[tuple[bytes, str]], way: str
+) -> list[Diagnosis]:
+    """Returns where lines of a kind are, in the ledger or its archive, each with why it is not
+    sent; never what is in it. `way` is the command that takes it all the same.
+    """
+    ledger, found = layout.ledger_path(kind), list[Diagnosis]()
+    archive = Archive(ledger)
+    paths = [
+        each for each in (ledger, *map(archive.path, archive.listing())) if os.path.exists(each)
+    ]
+    for line, why in lines:
+        place, number = ledger, None
+        for path in paths:
+            there = [each.removesuffix(b"\r") for each in safe_open.read(path).split(b"\n")]
+            if line in there:
+                place, number = path, there.index(line) + 1
+        hint = f"{_WAY_OUT}{OVERRIDE}=1 {way}"
+        found.append(Diagnosis("not_sent", place, f"not sent: {why}", line=number, hint=hint))
+    return found
+
+
+def refuse_secret_lines(layout: Layout, kind: str, lines: Iterable[bytes]) -> None:
+    """Raises `LooksLikeSecret` if one of these lines must not leave this machine."""
+    if os.environ.get(OVERRIDE) == "1":
+        return
+    held = [(line, why) for line in lines if (why := why_withheld(line))]
+    for each in placed(layout, kind, held, "queen hive engine use postgres"):
+        where = f"{each.file}:{each.line}" if each.line else each.file
+        raise LooksLikeSecret(f"{where}: {each.message}; nothing was carried", hint=each.hint)
+
+
+def not_sent(hive: Services) -> list[Diagnosis]:
+    """Returns the lines that the last exchange with the remote has left out."""
+    found = list[Diagnosis]()
+    if not os.path.isdir(hive.layout.remote_dir):
+        return found
+    with suppress(QueenError):  # Of a remote that is no longer there.
+        for kind, numbers in Notes(hive, Branch(hive).ref).known().held.items():
+            lines = [line for _, line in numbered(hive.state(kind), numbers)]
+            found += placed(hive.layout, kind, [(e, why_withheld(e)) for e in lines], "queen sync")
+    return found
