@@ -64,10 +64,11 @@ class TestATeam:
     @pytest.mark.thorough
     def test_removes_its_worktrees_at_its_end_where_that_is_set(self, team: Team) -> None:
         team.set("team.prune", "true")
+        commit_file(team.repo, ".gitignore", "*.log\n")
         team.issues(1)
-        ran = team.start("ui", "--agent", team.agent(WORKS))
+        ran = team.start("ui", "--agent", team.agent("echo > out.log\n" + WORKS))
         assert ran.code == 0, ran
-        assert "repo-ui: all of it has landed" in ran.out
+        assert "repo-ui: all of it has landed; gone with it, ignored by git: out.log" in ran.out
         assert not (team.repo.parent / "repo-ui").exists()
 
     def test_gives_a_program_the_briefing_and_the_issue(self, team: Team) -> None:
