@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING
 
 from queenbee.core.command_lines import no_dash
 from queenbee.core.text import mentioned, suggested
-from queenbee.errors import Conflict, ExternalFailure, NotFound, QueenError
+from queenbee.errors import Conflict, ExternalFailure, InvalidInput, NotFound, QueenError
 from queenbee.git.outside import outside_git
 from queenbee.git.run import as_the_user, line
 from queenbee.store import safe_open
-from queenbee.store.droids.agent_callers import calling_agent
+from queenbee.store.droids.agent_callers import calling_agent, is_by_agent
 from queenbee.store.git_files.main_worktree import refuse_lost
 from queenbee.store.git_files.worktrees import (
     branch_head,
@@ -158,8 +158,14 @@ def _kept(git_dir: str) -> str:
 
 def adopt(layout: Layout, branch: str) -> None:
     """Notes a branch, and the worktree that has it, as QueenBee's to work in and to land, because a
-    person says so. Raises `NotFound`, and `Conflict` for the branch of the main worktree.
+    person says so. Raises `InvalidInput` for an agent, `NotFound`, and `Conflict` for the branch of
+    the main worktree.
     """
+    if is_by_agent(layout):
+        raise InvalidInput(
+            f"only a person hands over a branch: {mentioned(branch)} was named by an agent",
+            hint="ask for it in a shell that no agent started",
+        )
     target = target_branch(layout)
     tip = line(*_TIP, f"refs/heads/{branch}", cwd=layout.tree, repository={})
     if tip is None:
