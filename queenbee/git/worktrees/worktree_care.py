@@ -407,7 +407,8 @@ def _is_made_for(hive: Services, place: Place) -> bool:
     """Returns whether QueenBee made a branch for the worktree that it is in."""
     note, branch = worktree_note(place.found), str(place.branch)
     made = branch_note(hive.layout, branch)
-    return note is not None and note.branch == branch and made is not None and not made.adopted
+    is_made = made is not None and not made.adopted
+    return note is not None and note.branch == branch and is_made
 
 
 def _is_dropped(place: Place, top: str) -> bool:
