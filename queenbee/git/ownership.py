@@ -22,7 +22,7 @@ from queenbee.core.command_lines import no_dash
 from queenbee.core.text import mentioned, suggested
 from queenbee.errors import Conflict, ExternalFailure, InvalidInput, NotFound, QueenError
 from queenbee.git.outside import outside_git
-from queenbee.git.run import as_the_user, git, line
+from queenbee.git.run import as_the_user, line
 from queenbee.store import safe_open
 from queenbee.store.droids.agent_callers import calling_agent, is_by_agent
 from queenbee.store.git_files.main_worktree import refuse_lost
@@ -33,7 +33,7 @@ from queenbee.store.git_files.worktrees import (
     target_ref,
     worktrees,
 )
-from queenbee.store.git_trees import git_tree
+from queenbee.store.git_trees import config_entries, git_tree
 from queenbee.store.layout import BEADS
 from queenbee.store.settings import FILE_NAME
 from queenbee.store.whole_files import keep, recall, write_document
@@ -101,12 +101,12 @@ def bead_branches(layout: Layout) -> dict[str, str]:
     """Returns the branches that QueenBee made for sprint beads, each with its bead."""
     if layout.common_dir is None:
         return {}
-    how = ("config", "--local", "--no-includes", "-z", "--get-regexp", rf"^branch\..*\.{_NOTE}$")
-    try:
-        listed = git(*how, cwd=layout.tree, repository={})
-    except ExternalFailure:  # There is none.
-        return {}
-    notes = (_read(each.partition(b"\n")[2]) for each in listed.split(b"\0"))
+    said = config_entries(os.path.join(layout.common_dir, "config"))
+    notes = (
+        _read(value.encode(errors="surrogateescape"))
+        for section, name, value in said
+        if name == _NOTE and section.startswith("branch.")
+    )
     return {each.branch: each.bead for each in notes if each is not None and each.bead}
 
 

@@ -264,7 +264,9 @@ class Team:
             self._cost_usd,
         )
         said = ended.sentences()
-        roster.note_end(self._hive.layout, self._hive.now_ms(), said, dict(ended.clients))
+        back = sorted({each.issue_id or "" for each in reasons if each.code == "gave_back"})
+        ran = dict(ended.clients)
+        roster.note_end(self._hive.layout, self._hive.now_ms(), said, ran, back)
         try:
             if left_out := commit_records(self._hive, is_end=True):
                 self._tell(left_out)

@@ -197,11 +197,15 @@ class TestAnAgentThatFails:
         assert git(team.repo.parent / "repo-ui", "status", "--porcelain") == ""
         assert "x-1" in ran.out.splitlines()[-1]
         shown = team.queen("status", as_="lead")
-        assert "given back by ui: queen show x-1" in shown.out
+        asked = f"x-1 was given back by ui: “{team.hive().issues.get('x-1').title}”"
+        assert f"for a person: {asked}: queen show x-1" in shown.out
+        assert shown.out.count("given back") == 1
+        assert asked in team.queen("msg", "notify", "--once", as_="human").out
         assert "without a landing: it ended with status 3" in team.queen("show", "x-1").out
         assert " queen (seen" not in shown.out
         found = team.queen("next", as_="lead")
         assert "given back by ui" in found.out
+        assert "given back" not in team.queen("status", as_="lead").out
         assert "git merge" not in found.out + ran.out
         assert "git diff main...unfinished/x-1-ui shows it" in found.out
         git(team.repo, "diff", "main...unfinished/x-1-ui")
