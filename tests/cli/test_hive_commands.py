@@ -202,7 +202,7 @@ def test_init_sets_the_check_that_it_is_told(queen: Queen, repo: Path) -> None:
     assert "set: land.check = make test" in queen("init", "--check", "make test").err
     assert queen("config", "get", "land.check").out == "make test\n"
     seen = queen("config", "trust", "--list", "--json").json["seen"]
-    assert ["make test"] == [each["text"] for each in seen if each["kind"] == "check"]
+    assert [each["text"] for each in seen if each["kind"] == "check"] == ["make test"]
 
 
 def test_outside_git_init_names_what_makes_a_repository_first(
