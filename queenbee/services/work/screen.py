@@ -230,6 +230,4 @@ def status(hive: Services, keeper: Callable[[Services], Keeper] | None = None) -
     silent = [each.droid for each in found.others if each.silent_s is not None]
     if keeper is None or not silent:
         return found
-    git = keeper(hive)
-    signs = [git.note_signs(each) for each in silent]
-    return Status(hive) if any(signs) else found
+    return Status(hive) if keeper(hive).note_signs_of(silent) else found
