@@ -26,6 +26,7 @@ from queenbee.core.text import printable, quotation, shell_word, shortened, some
 from queenbee.core.timestamps import instant_ms
 from queenbee.errors import InvalidInput
 from queenbee.services import work
+from queenbee.store.droids.identity import nobody
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -50,6 +51,10 @@ _ENDED = (
     (False, "is still assigned to", "are still assigned to"),
 )
 _WAIT = "10m"
+_BEGINNING = (
+    "queen worktree add NAME, and there: queen next; or queen start; here: queen next --as NAME"
+)
+"""For whoever has no name in the main worktree, from which nothing lands."""
 _LANDING = {
     "landing": "lands on",
     "waiting": "waits to land on",
@@ -326,6 +331,8 @@ def next_(
     Exit 0: you have an issue, or everything is done. Exit 1: nothing is free for you now, and the
     output says why. Exit 6: --wait timed out.
     """
+    if hive.actor_or_none is None and hive.layout.worktree is None:
+        raise nobody(_BEGINNING)
     with waiting_for("an issue", wait) as tell_again:
         taken = hive.next(
             reserve=patterns,
