@@ -11,7 +11,6 @@ from queenbee.core.ids import RANDOM_BYTES
 from queenbee.errors import InvalidInput, QueenError
 from queenbee.store.carriers.carrier import Fault
 from queenbee.store.carriers.engine import Engine, without_psycopg
-from queenbee.store.droids.agent_callers import is_by_agent
 from queenbee.store.layout import noted_hive
 from queenbee.store.settings import FILE_NAME
 from queenbee.store.trust import Trust
@@ -26,13 +25,18 @@ KINDS = ("files", "postgres")
 
 
 def use(
-    layout: Layout, kind: str, name: str | None = None, look: Look = lambda kind, lines: None
+    layout: Layout,
+    kind: str,
+    name: str | None = None,
+    look: Look = lambda kind, lines: None,
+    *,
+    is_typed: bool = False,
 ) -> dict[str, object]:
     """Carries the hive over, verifies every line, and switches to it.
 
     `name` is the hive's name in the database; `look` gets the lines of each kind before that does,
-    and raises what refuses them. Repeating it adds what is missing. A person who names a database
-    so has agreed to it; else somebody has to have. Raises `InvalidInput`, `StoreError` and
+    and raises what refuses them. Repeating it adds what is missing. A person who has typed it
+    for a database has agreed to that; else somebody has to have. Raises `InvalidInput`, `StoreError` and
     `Unreachable`; the old place is then still in use, unless the message says that the hive is in a
     database and the settings say files, or the reverse.
     """
@@ -46,7 +50,7 @@ def use(
             hint="queen hive engine use postgres",
         )
     hive = known or name or _new_name(layout)
-    if kind == "files" or is_by_agent(layout):  # Only a person who types it has agreed by that.
+    if kind == "files" or not is_typed:
         carrying.refuse_unagreed(layout, hive)
     if kind == "files":
         carried = carrying.to_files(layout, hive)
