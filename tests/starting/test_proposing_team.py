@@ -142,7 +142,9 @@ def test_a_team_waits_for_its_pull_requests(team: Team, host: ScriptedHost) -> N
 
 MENDS = """
 if [ "$QUEEN_ISSUE" = x-2 ] && [ ! -e "$0.died" ]; then : > "$0.died"; kill -9 $$; fi
-git diff --name-only --diff-filter=U | while read name; do sed -i '/^[<=>|]\\{7\\}/d' "$name"; done
+git diff --name-only --diff-filter=U | while read name; do
+    sed -i '/^[<=>|]\\{7\\}/d' "$name"; git add "$name"
+done
 echo "$QUEEN_ISSUE by $QUEEN_DROID" >> "$FILE"
 """
 
