@@ -336,8 +336,9 @@ class MissingPackage(ExternalFailure):
         )
 
 
-_NOT_WRITABLE = (errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM)
-_EXHAUSTED = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EMFILE, errno.ENFILE)
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
+_NOT_WRITABLE = (*_FULL, errno.EACCES, errno.EPERM)
+_EXHAUSTED = (*_FULL, errno.EIO, errno.EMFILE, errno.ENFILE)
 """What no program can prevent, wherever it happens: a write names no file."""
 
 
@@ -359,7 +360,7 @@ class Bug(QueenError):
             )
         if isinstance(error, OSError) and error.errno in _EXHAUSTED:
             said = f"{error.filename or 'a file'} cannot be read or written: {error.strerror}"
-            return Unwritable(said, hint="df . shows the room, ulimit -n the open files")
+            return Unwritable(said, hint="df . shows the room, ulimit -a the limits")
         return cls(
             f"a bug in queen: {type(error).__name__}: {error}",
             hint="run it again with QUEEN_DEBUG=1 and report what it prints",

@@ -63,7 +63,7 @@ OF_ITS_OWN = {
     "check_known completion deleted exact_row for_a_person in_order "
     "is_described listed of_documents open_and_counts put ready_count referred row rows "
     "some standing standings standings_of startable_count taken_ids tombstone "
-    "tracked unusable_lines",
+    "tracked undone unusable_lines",
     "Plans": "issues",
     "Assignments": "absurd check_ending in_review put_in_review relieve stage_claim "
     "stage_repair stage_return",

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 LONGEST_S = 7 * 24 * 3600
 """No wait is longer than a week, which also keeps a document's number within a clock's range."""
 
 
-@dataclass(frozen=True, slots=True)
-class Output:
+class Output(NamedTuple):
     """What a program wrote to one stream; beyond the cap, the middle is left out."""
 
     head: bytes = b""

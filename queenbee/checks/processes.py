@@ -13,8 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from queenbee.checks.output import LONGEST_S, NOTHING, Output
 from queenbee.core.command_lines import CommandLine
@@ -37,8 +36,7 @@ _CHUNK_BYTES = 64 * 1024
 _REQUESTS_TO_END = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessResult:
+class ProcessResult(NamedTuple):
     """How a program ended; `exit_code` is negative for a signal, None if it did not exit."""
 
     ended: Literal["exited", "timed_out", "interrupted", "not_started"]
@@ -50,8 +48,7 @@ class ProcessResult:
     """Why it was not started."""
 
 
-@dataclass(frozen=True, slots=True)
-class Program:
+class Program(NamedTuple):
     """One program to run, and its limits.
 
     `look_for` are two literal texts to find in standard output and standard error.

@@ -6,8 +6,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from queenbee.core.text import shell_word, visible
 
@@ -48,8 +47,7 @@ _OPEN = re.compile(r"(\\|&&|\|\|?|\{|\(|\b(then|do|else|in))$|<<")
 """Ends of lines that go on in the next one."""
 
 
-@dataclass(frozen=True, slots=True)
-class FoundSetup:
+class FoundSetup(NamedTuple):
     """A command, and the files that it comes from."""
 
     command: str

@@ -193,6 +193,8 @@ class Table:
             return held[1], held[0] == raw
         last, said = held[-1]
         fields = _follow(held)
+        if fields is said:
+            return fields, last == raw
         # All other fields are those of the last line.
         was, born = said.get("created_at"), fields.get("created_at")
         is_told = last == raw and (was is born or (type(was) is type(born) and was == born))
@@ -237,6 +239,10 @@ def _follow(lines: Rising) -> Fields:
     fields = lines[0][1]
     for _, said in lines[1:]:
         born = fields.get("created_at")
+        # Nearly always, a line says all that the one before said.
+        if type(born) is str and born == said.get("created_at") and [*fields] == [*said]:
+            fields = said
+            continue
         fields = {**fields, **said}
         if born:
             fields["created_at"] = born

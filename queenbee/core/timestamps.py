@@ -23,6 +23,7 @@ datetime: type[_library.datetime] = _library.datetime
 timedelta: type[_library.timedelta] = _library.timedelta
 UTC = _library.timezone.utc  # noqa: UP017 - the module in C has no other name for it
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MS = timedelta(milliseconds=1)
 LAST_MS = 253_402_300_799_999
 """The last instant of the year 9999, which is the last that a timestamp can hold."""
 _FIRST_MS = -62_135_596_800_000
@@ -65,8 +66,7 @@ def parse_ms(text: str) -> int:
         elif instant.tzinfo is not UTC:
             # It must be in range in UTC too: an offset may push it out.
             instant = instant.astimezone(UTC)
-        since = instant - _EPOCH
-        return (since.days * 86_400 + since.seconds) * 1000 + since.microseconds // 1000
+        return (instant - _EPOCH) // _MS
     except (ValueError, OverflowError) as reason:
         raise _not_a_timestamp(text) from reason
 

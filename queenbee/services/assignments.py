@@ -524,12 +524,14 @@ class Assignments:
         """Returns the assignments that say that they ended in the future, which only a wrong
         clock can have written; `stage_repair` repairs them.
         """
-        present_ms = self._store.present_ms()
+        present_ms, state = self._store.present_ms(), self._store.state(KIND)
         return [
             each
             for status in ASSIGNMENT_STATUSES
             if status != "active"
-            for each in map(Assignment, self._store.state(KIND).select({"status": status}))
+            for each in map(
+                Assignment, state.dated_after("updated_at", present_ms, {"status": status})
+            )
             if is_absurd(assignment_end_ms(each), present_ms)
         ]
 

@@ -82,6 +82,10 @@ class Issues:
         found = self._completed(self._read())
         return {key: issue for key, issue in found.items() if issue.status != "tombstone"}
 
+    def undone(self) -> dict[str, Issue]:
+        """Returns every issue that is not done, by id. Raises `Unreadable`."""
+        return {key: each for key, each in self._read().items() if not each.done}
+
     def tracked(self) -> dict[str, Issue]:
         """Returns the tracker's own issues by id, tombstones included. Raises `Unreadable`."""
         tracker = self._store.tracker()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from queenbee.core.command_lines import CommandLine, command_line
 from queenbee.core.text import printable, quotation, shortened
 from queenbee.errors import QueenError
+from queenbee.services.writing.secrets import redacted
 from queenbee.starting.processes.child import Child
 from queenbee.store.trust import Proposal
 
@@ -92,9 +93,11 @@ def land_line(issue_id: str, message: str) -> CommandLine:
 
 def message_of(issue_id: str, title: str, droid: str, messages: Messages) -> str:
     """Returns what the commit of an issue says: its title on one line, or its id without one, in
-    the form of the repository.
+    the form of the repository. A title that looks like a secret is left out: the commit would be
+    refused each time.
     """
-    return messages.work(issue_id, printable(shortened(title.strip() or issue_id, 72)), droid)
+    said = redacted(title.strip() or issue_id)
+    return messages.work(issue_id, printable(shortened(said, 72)), droid)
 
 
 def abort_landing(path: str, env: Mapping[str, str], log: str) -> None:

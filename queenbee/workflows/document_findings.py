@@ -43,7 +43,7 @@ def examine(hive: Services, beads: RalphBeads | None) -> Iterator[Diagnosis]:
     if beads is not None:
         yield from _ralph_beads(beads)
     yield from _gates(hive)
-    open_issues = {key: issue for key, issue in hive.issues.all().items() if not issue.done}
+    open_issues = hive.issues.undone()
     yield from _cycles(hive, open_issues)
     tracked = hive.issues.tracked()
     open_beads = [issue for key, issue in open_issues.items() if key in tracked]

@@ -233,7 +233,7 @@ def test_a_landing_on_a_full_disk_lands_nothing_and_says_which_disk(
     assert (main / "work").exists()
 
 
-@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO])
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO])
 def test_a_disk_that_fails_is_no_bug_of_queen(
     quick: QuickQueen, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:

@@ -153,7 +153,7 @@ def test_what_keeps_the_branch_is_found_before_a_file_changes(
         lock = fault(tracked)
         assert done.error["hint"] == f"if no git command runs there: rm {lock}"
     else:
-        assert "no" in done.error["message"]
+        assert ": no " in done.error["message"]
 
 
 @pytest.mark.some(2)

@@ -93,3 +93,23 @@ def test_a_grant_from_a_clock_ahead_can_end_and_others_follow(
     assert ended.updated_at == format_ms(START_MS)
     reviewer.assignments.claim("qb-1")
     assert [each.superseded_by for each in hive.assignments.find(status="all")] == [None, None]
+
+
+@pytest.mark.parametrize("text", ["T{}Z", " {}-23:00", "t{}+14:00"])
+def test_ends_in_the_future_are_found_however_they_are_written(
+    hive: Hive, beads: Path, text: str
+) -> None:
+    zone = {"Z": 0, "-23:00": -23, "+14:00": 14}[text.partition("}")[2]]
+    local = format_ms(START_MS + (25 + zone) * HOUR_S * 1000)
+    end = local[:10] + text.format(local[11:19])
+    ended = {"created_at": format_ms(START_MS), "droid": "api", "rev": 1}
+    write_lines(
+        beads / "queen_assignments.jsonl",
+        {**ended, "id": "qa-2", "issue_id": "qb-1", "status": "completed", "updated_at": end},
+    )
+    write_lines(
+        beads / "queen_reservations.jsonl",
+        {**ended, "id": "qr-2", "pattern": "src/a", "status": "released", "expires_at": end},
+    )
+    assert [each.id for each in hive.assignments.absurd()] == ["qa-2"]
+    assert [each.id for each in hive.reservations.absurd()[1]] == ["qr-2"]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import postgres_server
 import pytest
-from hives import git
+from hives import git, write_lines
 from sync_worlds import until
 from teams import WORKS, Team
 
@@ -150,6 +150,18 @@ def test_any_title_is_landed(team: Team, elsewhere: Elsewhere, title: str, said:
     assert ran.code == 0, ran
     assert said in messages(team)
     assert sorted(team.done()) == ["x-1"]
+
+
+def test_a_title_that_looks_like_a_secret_is_left_out_and_lands(team: Team) -> None:
+    token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+    row = {"id": "x-1", "title": f"use {token}", "status": "open"}
+    write_lines(team.repo / ".beads" / "issues.jsonl", row)
+    git(team.repo, "add", "--all")
+    git(team.repo, "commit", "-qm", "somebody wrote it by hand")
+    ran = team.start("amber", "--agent", team.agent(WORKS))
+    assert ran.code == 0, ran
+    assert "(left out: it looks like a secret)" in messages(team)
+    assert token not in messages(team)
 
 
 @pytest.mark.parametrize("made", ["-m", "--check=id", "-", "--"])

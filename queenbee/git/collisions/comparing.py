@@ -13,10 +13,10 @@ from queenbee.core.conflicts.appended import everybody_appends_to
 from queenbee.git import unmerged
 from queenbee.git.collisions import order, snapshots
 from queenbee.git.collisions.cache import Cache
+from queenbee.git.collisions.copies import Copies
 from queenbee.git.collisions.found import Collisions, Pair, Side, Step
 from queenbee.git.collisions.pairs import Merger
 from queenbee.git.collisions.together import Union
-from queenbee.git.landing.together.checked import Copies
 from queenbee.git.outside import outside_git
 from queenbee.git.run import line
 from queenbee.store.git_files.worktrees import target_branch, target_ref, worktrees

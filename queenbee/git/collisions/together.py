@@ -13,9 +13,10 @@ from queenbee.git.collisions.found import Failing, Together
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from queenbee.git.collisions.copies import Copies
     from queenbee.git.collisions.found import Side
     from queenbee.git.collisions.pairs import Merger
-    from queenbee.git.landing.together.checked import Copies, Verdict
+    from queenbee.git.landing.together.checked import Verdict
 
 
 class Union:

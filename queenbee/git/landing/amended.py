@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from queenbee.core.command_lines import no_dash
 from queenbee.git.landing.commands import git
@@ -10,8 +10,7 @@ from queenbee.git.landing.commands import git
 _FORMAT = "%H%n%T%n%P%n%an <%ae> %at%n%B"
 
 
-@dataclass(frozen=True, slots=True)
-class _Made:
+class _Made(NamedTuple):
     """A commit, as far as an amended one is alike."""
 
     commit: str

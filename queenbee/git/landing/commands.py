@@ -11,9 +11,8 @@ import os
 import time
 from contextlib import suppress
 from copy import copy
-from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from queenbee.checks.processes import Program, run_process
 from queenbee.core.command_lines import git_line, no_dash, shell_line
@@ -112,8 +111,7 @@ def is_commit(said: object) -> bool:
     return isinstance(said, str) and len(said) >= 40 and set(said) <= set("0123456789abcdef")
 
 
-@dataclass(frozen=True)
-class Done:
+class Done(NamedTuple):
     """How a git command ended: its status, None if it was ended, and what it printed."""
 
     status: int | None

@@ -9,8 +9,7 @@ from __future__ import annotations
 import os
 import tempfile
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from queenbee.core.command_lines import no_dash
 from queenbee.core.text import quotation, suggested
@@ -452,8 +451,7 @@ def _paragraph(joined: Sequence[Joined]) -> str:
     return "\n".join(["", "", *said, ""]) if said else ""
 
 
-@dataclass(frozen=True, slots=True)
-class Top:
+class Top(NamedTuple):
     """The last commit of a branch."""
 
     commit: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -131,7 +131,7 @@ def land_issue(
         _issue(hive, each, asked) for each in (asked.issue_id, *asked.also)
     )
     if also := [*map(str, others)]:
-        asked = replace(asked, issue_id=issue_id, also=also)
+        asked = asked._replace(issue_id=issue_id, also=also)
     made = partial(_IssueWork, hive=hive, env=env, on_progress=on_progress, tell=tell)
     work = made(
         issue_id=issue_id,
@@ -269,9 +269,10 @@ class _IssueWork(Work):
         that goes on. Raises `Conflict` for mail to read first, and as `landing_branch` does.
         """
         layout = self.hive.layout
-        landing_branch(layout)
-        self.look_again()
         message, allowed = self.asked.message, self.hive.allow_secrets
+        if message is not None:  # Else it is asked when nothing comes before it any more.
+            landing_branch(layout)
+        self.look_again()
         if layout.worktree is None or (message is None and (allowed or not self.asked.go_on)):
             return
         if message is None:

@@ -452,7 +452,8 @@ def refuse_no_target(layout: Layout, here: GitTree, target: str) -> None:
     if remote_of(here.common_dir, target):
         return
     real = real_ref(here.common_dir, ref)
-    for each in worktrees(layout):
+    places = worktrees(layout)
+    for each in places:
         # That of an agent is put right, if it is a symbolic reference.
         is_theirs = each.branch == target or worktree_note(each) is None
         if each.linked and each.branch and is_theirs and _leads_to(here, each.branch, real):
@@ -460,16 +461,16 @@ def refuse_no_target(layout: Layout, here: GitTree, target: str) -> None:
                 f"{each.path} has {each.branch} checked out, on which work lands",
                 hint=f"git -C {shell_word(each.path)} switch -c NAME",
             )
-    refuse_rebased(layout)
+    refuse_rebased(layout, places)
 
 
-def refuse_rebased(layout: Layout) -> None:
+def refuse_rebased(layout: Layout, places: Sequence[Worktree] | None = None) -> None:
     """Raises `MainBlocked` if somebody's rebase of the target is not finished: its end moves the
     target to what it was, or to what that became, and what landed meanwhile would be off it.
     """
     here = git_tree(layout.tree)
     real = real_ref(here.common_dir, str(target_ref(layout))) if here is not None else ""
-    for each in worktrees(layout):
+    for each in worktrees(layout) if places is None else places:
         for branch in rebased(each.git_dir):
             if here is None or not _leads_to(here, branch, real):
                 continue

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from queenbee.core.command_lines import no_dash
 from queenbee.core.text import named, quotation, suggested
@@ -40,8 +39,7 @@ STOPPED = "queenbee-land-stopped"
 """The file, in the git directory of a worktree, that lists what a landing was stopped for."""
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(NamedTuple):
     """What is asked of a landing: for which issue, with which check, and how long to wait.
 
     The issue is the one that the actor has, by default. `check` is added to the one that is set.
@@ -103,7 +101,7 @@ class Request:
             except Untrusted as error:
                 error.hint = "the check that you want: queen land --continue --check COMMAND"
                 raise
-        return replace(self, **before)
+        return self._replace(**before)
 
 
 _KEPT_IN = "queenbee-land"

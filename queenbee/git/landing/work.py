@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from queenbee.git.contents.landing_messages import Messages
 from queenbee.git.contents.tracked_hooks import within
@@ -209,8 +209,7 @@ class Rules:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Offer:
+class Offer(NamedTuple):
     """A branch that waits for its turn, and may land in that of another."""
 
     entry: str

@@ -5,14 +5,13 @@ from __future__ import annotations
 import hashlib
 import os
 from contextlib import suppress
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from queenbee.git.index_lock import remove_left_lock
 from queenbee.git.remote.leftovers import open_files
 
 
-@dataclass(frozen=True, slots=True)
-class Where:
+class Where(NamedTuple):
     """A worktree, and the branch that git moves there."""
 
     tree: str

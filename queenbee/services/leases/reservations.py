@@ -185,7 +185,9 @@ class Reservations:
             self.store.present_ms(),
         )
         active = [leases.as_of(fields, now_ms) for fields in state.select(ACTIVE)]
-        released = map(Reservation, state.select({"status": "released"}))
+        # None ends after it would have.
+        late = state.dated_after("expires_at", present_ms, {"status": "released"})
+        released = map(Reservation, late)
         return (
             [lease for lease in active if leases.held_absurdly(lease, present_ms)],
             [lease for lease in released if leases.ended_absurdly(lease, present_ms)],

@@ -95,6 +95,7 @@ class Database:
         self._versions: tuple[object, ...] = ()
         """Of the definitions that were compared, and of the data then."""
         self._copied: object = None
+        self._keeps_log = False
         self._looks = 0
         self._lost: list[sqlite.Connection] = []
         _opened.add(self)
@@ -168,6 +169,7 @@ class Database:
             with suppress(FileExistsError):
                 os.close(safe_open.open_file(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL))
         db = connect(self.path)
+        self._keeps_log = False
         self._inode = stamp_of(self.path)[:1]
         try:
             # A commit is on disk once `sync` returns, not before: the lock is not held for a disk.
@@ -187,7 +189,9 @@ class Database:
         self._copied = self._stamp()
         with suppress(sqlite.Error, OSError):
             safe_open.refuse_irregular(self.path)
-            for mode in ("mode=ro", "immutable=1"):
+            # A journal undoes what was cut off: without it, the file is no state of anything.
+            cut_off = size_of(f"{self.path}-journal") > 0
+            for mode in ("mode=ro", "immutable=1")[: 2 - cut_off]:
                 source = connected_to_read(self.path, mode)
                 try:
                     source.backup(copy)
@@ -211,11 +215,10 @@ class Database:
         schema = tables.schema_of(db)
         version = pragma(db, "user_version")
         self._refuse_others(schema, version, pragma(db, "application_id"))
-        if not schema and not version:
-            _keep_log(db)
-        elif version != tables.LINES_VERSION or not tables.are_lines_as_made(schema):
+        is_new = not schema and not version
+        if not is_new and (version != tables.LINES_VERSION or not tables.are_lines_as_made(schema)):
             raise sqlite.DatabaseError("the memory has other tables than were made in it")
-        elif _fold_version(db) == tables.FOLD_VERSION:
+        if not is_new and _fold_version(db) == tables.FOLD_VERSION:
             self._compare(db, schema)
             return
         db.execute("BEGIN IMMEDIATE")
@@ -316,6 +319,24 @@ class Database:
                 getattr(os, "fdatasync", os.fsync)(fd)
             finally:
                 os.close(fd)
+
+    def keep_log(self) -> None:
+        """Has the file keep a log, so that nobody who reads waits for who writes. Where it cannot,
+        as on some shared folders, each commit waits for the disk.
+
+        A new file begins without: what a clone takes in before would be written twice.
+        """
+        deadline_s = time.monotonic() + connecting.WAIT_S
+        with self.mutex:
+            db = self.db
+            while not self._keeps_log and self.is_durable:
+                try:
+                    db.execute("PRAGMA journal_mode = WAL")
+                    self._keeps_log = True
+                except sqlite.OperationalError as error:  # Another process has it, for a moment.
+                    if not is_busy(error) or time.monotonic() > deadline_s:
+                        raise
+                    time.sleep(0.005)
 
     def shorten_log(self) -> None:
         """Moves a long log into the file. Call it without the hive's lock: the disk is waited for.
@@ -476,21 +497,6 @@ def is_unwritable(error: Exception) -> bool:
 def is_busy(error: Exception) -> bool:
     """Returns whether another process has the file for too long."""
     return str(getattr(error, "sqlite_errorname", "")).startswith(("SQLITE_BUSY", "SQLITE_LOCKED"))
-
-
-def _keep_log(db: sqlite.Connection) -> None:
-    """Has a new file keep a log, so that nobody who reads waits for who writes. Where it cannot, as
-    on some shared folders, each commit waits for the disk.
-    """
-    deadline_s = time.monotonic() + connecting.WAIT_S
-    while True:
-        try:
-            db.execute("PRAGMA journal_mode = WAL")
-            return
-        except sqlite.OperationalError as error:  # Another process makes the same file.
-            if not is_busy(error) or time.monotonic() > deadline_s:
-                raise
-        time.sleep(0.005)
 
 
 def _fold_version(db: sqlite.Connection) -> object:

@@ -174,7 +174,7 @@ class FilesMemory(Memory):
         database.may_create = True
         if database.is_behind() or not database.is_durable:
             self.close()
-        self.asked(lambda: database.db)
+        self.asked(database.keep_log)
         if not database.is_durable:
             raise Unwritable(
                 f"{database.path} cannot be written; nothing was recorded", path=database.path

@@ -40,6 +40,9 @@ if TYPE_CHECKING:
     """The line of each record that arrived last, with its `seq`."""
 
 
+_SOME_LINES = 8_000
+
+
 class Folding:
     """The lines and records of one kind, changed within one transaction of their memory."""
 
@@ -81,13 +84,19 @@ class Folding:
         With `once`, a line that is there does not count again; otherwise one without `rev` does.
         """
         size_bytes = sum(map(len, lines))
+        new, unusable = 0, len(lines)
         with without_collection(size_bytes):
-            others: list[Stated] = []
-            records = list(decode_records(lines, size_bytes, others))
-            table, heads, added = self._folded(records, once=once)
-            added += [("", raw) for raw, _ in others if self._is_new_migration(raw)]
-            self._insert_lines(added, table, heads, loose=loose, archived=archived)
-        return len(added), len(lines) - len(records) - len(others)
+            # So many that what they need stays near the processor.
+            for begin in range(0, len(lines), _SOME_LINES):
+                others: list[Stated] = []
+                some = lines[begin : begin + _SOME_LINES]
+                records = list(decode_records(some, size_bytes, others))
+                table, heads, added = self._folded(records, once=once)
+                added += [("", raw) for raw, _ in others if self._is_new_migration(raw)]
+                self._insert_lines(added, table, heads, loose=loose, archived=archived)
+                new += len(added)
+                unusable -= len(records) + len(others)
+        return new, unusable
 
     def forget(self, numbers: Sequence[int]) -> None:
         """Removes lines by their `seq`, as if they had never arrived."""
@@ -241,12 +250,13 @@ class Folding:
         old = [each for each in changed if each in before]
         self._count(old, -1)
         self._delete(old)
-        rows = []
+        rows, marks_of = [], self._kind.marks
         for identifier, seq in changed.items():
             told, raw = last[identifier]
             fields, is_line = table.told(identifier, raw)
             rows.append(self._row(identifier, seq, told, fields, is_line=is_line))
-            self._store_marks(identifier, fields)
+            if marks := marks_of(fields):
+                self._store_marks(identifier, marks)
         self._db.executemany(self._insert, rows)
         if self._greatest is not None:
             self._greatest = max(self._greatest, *changed)
@@ -291,12 +301,11 @@ class Folding:
             keys = [end_key(str(each)) for each in some]
             self._in_effect += sign * sum_of(self._db.execute(query, (*keys, *some)))
 
-    def _store_marks(self, identifier: str, fields: Fields) -> None:
-        if marks := self._kind.marks(fields):
-            where = "kind = ? AND id = ?"
-            self._db.execute(f"DELETE FROM marks WHERE {where}", (self.kind, identifier))  # noqa: S608
-            rows = [(self.kind, identifier, name) for name in marks]
-            self._db.executemany("INSERT INTO marks VALUES (?, ?, ?)", rows)
+    def _store_marks(self, identifier: str, marks: Iterable[str]) -> None:
+        where = "kind = ? AND id = ?"
+        self._db.execute(f"DELETE FROM marks WHERE {where}", (self.kind, identifier))  # noqa: S608
+        rows = [(self.kind, identifier, name) for name in marks]
+        self._db.executemany("INSERT INTO marks VALUES (?, ?, ?)", rows)
 
     def _remove(self, identifier: str) -> None:
         """Removes a record."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from queenbee.core.fold import Table, explicit_rev
 from queenbee.core.ids import KEY_LENGTH, end_key, shortest_end, spellings
 from queenbee.core.kinds import kind_of
+from queenbee.core.timestamps import format_ms
 from queenbee.store.codec import decode, decode_exactly, decode_records, unpack
 from queenbee.store.memory import sqlite
 from queenbee.store.memory.database import batches, checked, sum_of, whole_number
@@ -231,6 +232,16 @@ class Recorded:
             # Some of them may be left out on purpose, if more is asked than who holds a thing.
             grants=None if limit or since_ms or differs or lacks else lambda: self._granted(equals),
         )
+
+    def dated_after(self, column: str, after_ms: int, equals: Mapping[str, object]) -> list[Fields]:
+        """Returns the records that are not deleted, have these values, and may be dated more than
+        a day after an instant, in a column or by their birth; by age.
+        """
+        where, values = self._where({**equals, "deleted": False})
+        # By the day: a text may name the instant in any time zone.
+        where += f' AND ("{column}" > ? OR created_ms > ?)'
+        query = f"SELECT {self._row} FROM {self._table} WHERE {where} ORDER BY created_ms, r.id"  # noqa: S608
+        return self._fields(query, *values, format_ms(after_ms)[:10], after_ms)
 
     def last(self, column: str, equals: Mapping[str, object], limit: int) -> list[Fields]:
         """Returns the records that are not deleted, have these values, and are the last by a

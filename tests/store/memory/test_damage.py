@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
 import sqlite3
 from contextlib import closing
 from pathlib import Path
 
 import pytest
-from memory_places import Place, line
+from memory_places import KIND, Place, joined, line, put
 from memory_worlds import Happening
 
 from queenbee import Hive
 from queenbee.errors import Held, Taken
+from queenbee.store.memory.database import Database
 from queenbee.store.memory.files_memory import FilesMemory
 
 
@@ -88,6 +91,49 @@ def test_lines_on_both_sides_of_a_damaged_page_are_kept(tmp_path: Path) -> None:
     kept = place.state()
     assert {"qm-000", "qm-199"} <= kept.keys()
     assert len(kept) > 140
+
+
+def test_a_new_memory_keeps_a_log_from_its_first_write_on(tmp_path: Path) -> None:
+    """What a clone takes in before is written once, not to a log and then to the file."""
+    place = Place(tmp_path)
+    put(place.ledger(), joined(line(f"qm-{number:03}", body="x" * 200) for number in range(500)))
+    assert len(place.state()) == 500
+    path = place.state_dir / "hive.sqlite3"
+    assert keeps_log(path) == "delete"
+    place.record(line("qm-new"))
+    assert keeps_log(path) == "wal"
+
+
+@pytest.mark.linux
+@pytest.mark.slow
+@pytest.mark.parametrize("may_write", [True, False])
+def test_a_first_intake_that_was_cut_off_shows_nothing_of_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, may_write: bool
+) -> None:
+    """Whoever may not undo it reads the ledger instead."""
+    place = Place(tmp_path)
+    put(place.ledger(), joined(line(f"qm-{n:05}", body="x" * 300) for n in range(30_000)))
+    if not (child := os.fork()):
+        with closing(FilesMemory(place.layout)) as memory:
+            memory.progress = lambda done, total: os.kill(os.getpid(), signal.SIGKILL)
+            memory.refresh(KIND)
+    os.waitpid(child, 0)
+    assert (place.state_dir / "hive.sqlite3-journal").stat().st_size
+    if not may_write:
+        monkeypatch.setattr(Database, "_on_disk", refused)
+    assert len(place.state()) == 30_000
+    assert list(place.state_dir.glob("hive.sqlite3.damaged-*")) == []
+
+
+def keeps_log(path: Path) -> str:
+    """Returns what SQLite calls the way in which a file undoes what was cut off."""
+    with closing(sqlite3.connect(path)) as database:
+        return str(database.execute("PRAGMA journal_mode").fetchone()[0])
+
+
+def refused(_: Database) -> sqlite3.Connection:
+    """Stands for a file that cannot be opened to write."""
+    raise sqlite3.OperationalError("attempt to write a readonly database")
 
 
 def test_an_older_memory_that_is_put_back_is_another_one(tmp_path: Path) -> None:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
 
 from queenbee.core.text import shell_word, suggested
 from queenbee.errors import InvalidInput, QueenError
@@ -40,8 +40,7 @@ _CHECK = "land.check"
 _DECIDING = ("land.", "worktree.")
 
 
-@dataclass(frozen=True, slots=True)
-class Judging:
+class Judging(NamedTuple):
     """The settings of one landing, and from where they are."""
 
     layout: Layout
@@ -69,7 +68,7 @@ class Judging:
         if not self.path:
             return self
         under, branch = (settings_in(objects, each, self.path) for each in (target, head))
-        return replace(self, under=under, branch=branch)
+        return self._replace(under=under, branch=branch)
 
     @property
     def settings(self) -> Settings:

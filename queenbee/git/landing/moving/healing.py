@@ -10,8 +10,7 @@ from __future__ import annotations
 import os
 import stat
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from queenbee.core.command_lines import no_dash
 from queenbee.core.text import named, suggested
@@ -47,8 +46,7 @@ conflict was left to the droid.
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(NamedTuple):
     """What is found in a worktree after a step."""
 
     is_before: bool
@@ -347,8 +345,7 @@ def _restore_files(
     return left
 
 
-@dataclass(frozen=True, slots=True)
-class _Change:
+class _Change(NamedTuple):
     """A file that differs between two trees: its mode and blob in each, or None."""
 
     path: str

@@ -31,10 +31,11 @@ def why_not_movable(
     if nothing does. It prepares the move, with the user's hooks, and drops it.
     """
     move = f"update {no_dash(ref)} {after} {before}"
-    said = "\n".join(("start", move, "prepare", "abort"))
+    asked = "\n".join(("start", move, "prepare", "abort"))
     how = ("update-ref", "--stdin")
-    done = commands(*how, cwd=tree, step=step, to_the_end=True, stdin=said)
-    return "" if done.status == 0 else done.said or f"status {done.status}"
+    done = commands(*how, cwd=tree, step=step, to_the_end=True, stdin=asked)
+    said = done.said.removeprefix("start: ok").lstrip()
+    return "" if done.status == 0 else said or f"status {done.status}"
 
 
 def no_room_for(place: Place, after: str, said: str) -> Unwritable | None:

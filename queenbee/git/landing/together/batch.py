@@ -8,8 +8,7 @@ second: each commit on the target's first-parent line is a tree that passed. ADR
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from queenbee.core.command_lines import no_dash
 from queenbee.git.landing.arrivals import began, undone
@@ -28,8 +27,7 @@ if TYPE_CHECKING:
     from queenbee.git.landing.work import Offer
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
+class Member(NamedTuple):
     """A branch in a batch, the files that it changes there, and where both sides were kept."""
 
     offer: Offer

@@ -1,21 +1,17 @@
-"""Runs the check of a repository: in a checkout, or side by side on copies of commits."""
+"""Runs the check of a repository: in a checkout, or side by side in several."""
 
 from __future__ import annotations
 
 import os
-import queue
-import tempfile
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from queenbee.checks.noted_process import noted_line
 from queenbee.checks.processes import Interrupts, Program, run_process
-from queenbee.core.command_lines import no_dash
 from queenbee.core.text import one_line
 from queenbee.core.timestamps import format_duration
-from queenbee.git.run import environment_of_user, git
+from queenbee.git.run import environment_of_user
 from queenbee.store.git_files.host_tokens import for_a_landing
 
 if TYPE_CHECKING:
@@ -29,8 +25,7 @@ _MOST_SAID = 120
 """Characters of the last line of a check that passed, which tells how much it checked."""
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Check(NamedTuple):
     """A shell command that has to pass, and how long it may take."""
 
     command: SeenCommand
@@ -39,11 +34,10 @@ class Check:
 
     def with_variables(self, more: Mapping[str, str]) -> Check:
         """Returns the same with further variables."""
-        return replace(self, env={**self.env, **more})
+        return self._replace(env={**self.env, **more})
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(NamedTuple):
     """What a check said: the end of what it printed if it failed, else its last line."""
 
     failed: str | None
@@ -102,56 +96,6 @@ def side_by_side(check: Check, checkout: Checkout, commits: Sequence[str]) -> li
         trees = [(each.tree, each.check_note) for each in places]
         run = partial(run_check, interrupts=interrupts)
         return list(pool.map(lambda check, at: run(check, at[0], note=at[1]), own, trees))
-
-
-class Copies:
-    """Copies of commits in temporary folders, as many as are checked at once.
-
-    Each is a repository of its own that reads the objects of the others: nothing of theirs changes.
-    It has what git tracks, and nothing else.
-    """
-
-    def __init__(
-        self, check: Check, objects: Sequence[str], jobs: int, interrupts: Interrupts
-    ) -> None:
-        self._check = check
-        self._objects = objects
-        self.jobs: int = max(1, jobs)
-        self._interrupts = interrupts
-        self._free: queue.SimpleQueue[str] = queue.SimpleQueue()
-        self._stack = ExitStack()
-
-    def __enter__(self) -> Copies:
-        for _ in range(self.jobs):
-            folder = tempfile.TemporaryDirectory(prefix="queenbee-", ignore_cleanup_errors=True)
-            tree = self._stack.enter_context(folder)
-            git("init", "-q", "--template=", cwd=tree, repository={})
-            info = os.path.join(tree, ".git", "objects", "info")
-            os.makedirs(info, exist_ok=True)
-            with open(os.path.join(info, "alternates"), "w", encoding="utf-8") as file:
-                file.writelines(f"{each}\n" for each in self._objects)
-            self._free.put(tree)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
-
-    def verdicts(self, commits: Sequence[str]) -> list[Verdict]:
-        """Checks commits, side by side."""
-        from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - start-up
-
-        with ThreadPoolExecutor(self.jobs) as pool:
-            return list(pool.map(self._verdict, commits))
-
-    def _verdict(self, commit: str) -> Verdict:
-        tree = self._free.get()
-        try:
-            how = ("checkout", "-q", "--force", "--detach", no_dash(commit), "--")
-            git(*how, cwd=tree, repository={}, config={"core.hooksPath": os.devnull})
-            git("clean", "-ffdxq", cwd=tree, repository={})  # Also what was compiled.
-            return run_check(self._check, tree, self._interrupts)
-        finally:
-            self._free.put(tree)
 
 
 def check_of(command: SeenCommand, timeout_s: float, common_dir: str | None) -> Check:

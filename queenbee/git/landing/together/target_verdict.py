@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from queenbee.core.text import last_said, one_line, quotation
 from queenbee.git.landing.commands import are_alike, is_commit
@@ -36,8 +35,7 @@ _SEVERAL = 2
 _LAST_LINES, _LINE_CHARS = 10, 160
 
 
-@dataclass(frozen=True, slots=True)
-class TargetVerdict:
+class TargetVerdict(NamedTuple):
     """What a check said of a commit of the target."""
 
     commit: str
@@ -52,7 +50,7 @@ class TargetVerdict:
     at: float = 0.0
     """When it began, in seconds since 1970."""
     seconds: float = 0.0
-    failed: Sequence[str] = field(default=())
+    failed: Sequence[str] = ()
     """The branches that failed alone since."""
 
     @property
@@ -98,12 +96,12 @@ def known_verdict(folder: str, place: Place, tip: str, check: Check) -> TargetVe
         return None
     if (kept.check, kept.setup) != (check.command, setup_key(place.layout)):
         return None
-    return replace(kept, commit=tip) if are_alike(place.tree, kept.commit, tip) else None
+    return kept._replace(commit=tip) if are_alike(place.tree, kept.commit, tip) else None
 
 
 def keep_verdict(folder: str, verdict: TargetVerdict) -> None:
     """Keeps a verdict in place of the last one. Never fails."""
-    keep(os.path.join(folder, landing_steps.TARGET), asdict(verdict))
+    keep(os.path.join(folder, landing_steps.TARGET), verdict._asdict())
 
 
 class TargetJudge:
@@ -150,14 +148,14 @@ class TargetJudge:
         known = self._known(tip, check)
         if known is not None and known.passed and len(branches) == 1:
             failed = [*dict.fromkeys([*known.failed, *branches])]
-            known = replace(known, failed=failed)
+            known = known._replace(failed=failed)
             keep_verdict(self._folder, known)
         is_new = known is None or (known.passed and len(known.failed) >= _SEVERAL)
         if known is None or is_new:
             self._tell(f"the check failed; trying it on {self._checkout.target} itself")
             known = self.judged(tip, check)
             if known.passed and len(branches) == 1:
-                keep_verdict(self._folder, replace(known, failed=[*branches]))
+                keep_verdict(self._folder, known._replace(failed=[*branches]))
         if known.passed:
             return None, False
         return known.refusal(self._checkout.target), is_new

@@ -67,6 +67,7 @@ class CarriedMemory(Memory):
             if done is not None:
                 done.update(known)
             if self.carrier.turn is None:
+                self.asked(self.database.keep_log)
                 self.database.shorten_log()
 
     def stamp(self, kind: str) -> object:
