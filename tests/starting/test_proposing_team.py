@@ -120,8 +120,21 @@ def test_a_team_waits_for_a_host_that_is_away(team: Team, host: ScriptedHost) ->
     assert "before everything was done: --max-minutes" in ran.out
 
 
-def test_a_team_waits_for_its_pull_requests(team: Team, host: ScriptedHost) -> None:
+SOON = """
+import sys
+if "start" in sys.orig_argv:
+    from queenbee.starting import obstacles
+    obstacles._TRY_AGAIN_S = 0.5
+"""
+
+
+@pytest.mark.parametrize("is_away", [False, True])
+def test_a_team_waits_for_its_pull_requests(team: Team, host: ScriptedHost, is_away: bool) -> None:
     issues = team.issues(1)
+    if is_away:  # When the first one comes.
+        with (team.bin / "sitecustomize.py").open("a") as file:
+            file.write(SOON)
+        host.changes = "refused"
     running = team.begun("--agent", team.agent(WORKS), "--size", "1")
     note = Path(team.hive().layout.state_dir, "code-host.json")
     team.wait(lambda: host.pulls)
