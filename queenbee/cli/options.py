@@ -61,23 +61,10 @@ agents_dir: Option = click.option(
 )
 
 
-def _typed(_: click.Context, param: click.Parameter, branches: tuple[str, ...]) -> tuple[str, ...]:
-    """Raises `InvalidInput` if an agent hands over what is a person's."""
-    from queenbee.store.callers.agent_above import is_agent  # noqa: PLC0415 - start-up
-
-    if branches and is_agent():
-        raise InvalidInput(
-            f"only a person hands over a branch: {param.opts[0]} was typed by an agent",
-            hint="ask for it in a shell that no agent started",
-        )
-    return branches
-
-
 adopts: Option = click.option(
     "--adopt",
     multiple=True,
     metavar="BRANCH",
-    callback=_typed,
     help="Take over this branch, with all that is there",
 )
 id_prefix: Option = click.option(

@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING
 
 from queenbee.core.command_lines import no_dash
 from queenbee.core.text import mentioned, suggested
-from queenbee.errors import Conflict, ExternalFailure, NotFound, QueenError
+from queenbee.errors import Conflict, ExternalFailure, InvalidInput, NotFound, QueenError
 from queenbee.git.outside import outside_git
-from queenbee.git.run import as_the_user, git, line
+from queenbee.git.run import as_the_user, line
 from queenbee.store import safe_open
-from queenbee.store.droids.agent_callers import calling_agent
+from queenbee.store.droids.agent_callers import calling_agent, is_by_agent
 from queenbee.store.git_files.main_worktree import refuse_lost
 from queenbee.store.git_files.worktrees import (
     branch_head,
@@ -33,7 +33,7 @@ from queenbee.store.git_files.worktrees import (
     target_ref,
     worktrees,
 )
-from queenbee.store.git_trees import git_tree
+from queenbee.store.git_trees import config_entries, git_tree
 from queenbee.store.layout import BEADS
 from queenbee.store.settings import FILE_NAME
 from queenbee.store.whole_files import keep, recall, write_document
@@ -101,12 +101,12 @@ def bead_branches(layout: Layout) -> dict[str, str]:
     """Returns the branches that QueenBee made for sprint beads, each with its bead."""
     if layout.common_dir is None:
         return {}
-    how = ("config", "--local", "--no-includes", "-z", "--get-regexp", rf"^branch\..*\.{_NOTE}$")
-    try:
-        listed = git(*how, cwd=layout.tree, repository={})
-    except ExternalFailure:  # There is none.
-        return {}
-    notes = (_read(each.partition(b"\n")[2]) for each in listed.split(b"\0"))
+    said = config_entries(os.path.join(layout.common_dir, "config"))
+    notes = (
+        _read(value.encode(errors="surrogateescape"))
+        for section, name, value in said
+        if name == _NOTE and section.startswith("branch.")
+    )
     return {each.branch: each.bead for each in notes if each is not None and each.bead}
 
 
@@ -158,8 +158,14 @@ def _kept(git_dir: str) -> str:
 
 def adopt(layout: Layout, branch: str) -> None:
     """Notes a branch, and the worktree that has it, as QueenBee's to work in and to land, because a
-    person says so. Raises `NotFound`, and `Conflict` for the branch of the main worktree.
+    person says so. Raises `InvalidInput` for an agent, `NotFound`, and `Conflict` for the branch of
+    the main worktree.
     """
+    if is_by_agent(layout):
+        raise InvalidInput(
+            f"only a person hands over a branch: {mentioned(branch)} was named by an agent",
+            hint="ask for it in a shell that no agent started",
+        )
     target = target_branch(layout)
     tip = line(*_TIP, f"refs/heads/{branch}", cwd=layout.tree, repository={})
     if tip is None:

@@ -24,6 +24,7 @@ from queenbee.core.names import PERSON
 from queenbee.core.text import printable
 from queenbee.errors import InvalidInput, QueenError
 from queenbee.library.hive import Hive
+from queenbee.store.droids.agent_callers import is_by_agent
 from queenbee.watch.acts import do
 from queenbee.web.gate import EVENTS, Gate, Gated
 from queenbee.web.live import Live
@@ -63,11 +64,9 @@ def hive_of_person(droid: str | None, beads_dir: str | None) -> Hive:
     """Returns an open hive in which the page acts: under the name that is set, or as `human`.
     Raises `InvalidInput` for an agent, which is no person.
     """
-    from queenbee.store.callers.agent_above import is_agent  # noqa: PLC0415 - start-up
-
-    if is_agent():
-        raise InvalidInput("queen watch --web acts for a person, not for an agent", hint=_STATUS)
     hive = Hive.open(droid=droid, beads_dir=beads_dir)
+    if is_by_agent(hive.layout):
+        raise InvalidInput("queen watch --web acts for a person, not for an agent", hint=_STATUS)
     if hive.actor_or_none is None:
         hive = Hive.open(droid=PERSON, beads_dir=beads_dir)
     return hive

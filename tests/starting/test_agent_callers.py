@@ -96,6 +96,29 @@ class TestAnAgentInASandbox:
         assert "amber works for queen start" in error["message"]
         assert "in a terminal outside of the container, or once the team has ended" in error["hint"]
 
+    @pytest.mark.skipif(not shutil.which("script"), reason="no program here makes a terminal")
+    def test_accepts_no_change_of_the_check(self, team: Team) -> None:
+        commit_file(team.repo, "run-tests", "exit 0\n")
+        team.set("land.check", "sh run-tests")
+        team.set("land.guard_check", "true")
+        git(team.repo, "add", "--all")
+        git(team.repo, "commit", "-qm", "guarded")
+        text = f"""echo "exit 0 # weaker" > run-tests; echo x > x; git add -A; git commit -qm weaker
+key=$(queen land --json 2>&1 | grep -o "accept-check [0-9a-f]*")
+env -i PATH="$PATH" HOME="$HOME" {SANDBOX} script -qec "queen land --$key" /dev/null
+"""
+        assert "it waits for a person" in tried(team, text)
+        assert not (team.repo / "x").exists()
+
+    def test_takes_over_no_branch_of_a_person(self, team: Team, precious: Path) -> None:
+        away = 'env -i PATH="$PATH" HOME="$HOME"'
+        said = tried(team, f"{away} {SANDBOX} queen worktree add x --adopt precious\n")
+        assert "only a person hands over a branch" in said
+        notes = team.repo / ".git" / "queenbee-made"
+        assert "precious" not in "".join(
+            each.read_text() for each in notes.rglob("*") if each.is_file()
+        )
+
     def test_removes_no_worktree_of_a_person(self, team: Team, precious: Path) -> None:
         said = tried(
             team, f"cd {team.repo}; {SANDBOX} queen worktree remove precious --force --as x\n"

@@ -17,6 +17,7 @@ from queenbee.git.landing.judged.client_files import EVERY, is_of_client
 from queenbee.git.landing.judged.command_reads import read_by, with_links
 from queenbee.git.landing.refusals import SHOWN, NotLanded
 from queenbee.services.writing.seeing import note_typed
+from queenbee.store.droids.agent_callers import is_by_agent
 from queenbee.store.trust import Proposal
 from queenbee.store.whole_files import keep, recall
 
@@ -103,7 +104,7 @@ def refuse_unaccepted(
     path, files = os.path.join(git_dir, SHOWN_CHECK), dict(blobs)
     change = Proposal(ACCEPTED, json.dumps(files, sort_keys=True), origin="queen land")
     key = change.key[:_KEY_CHARS]
-    if accepts == key:
+    if accepts == key and not is_by_agent(trust.layout):
         note_typed(trust.layout, [change])
         return
     if any(each["key"] == change.key for each in trust.seen()):
