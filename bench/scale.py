@@ -1,15 +1,19 @@
 """How what a user does grows: each dimension at two sizes, in turn, as a ratio.
 
     python -m bench.scale [worktrees] [files] [issues] [years] [agents] [--runs 5] [--full]
+                          [--processor]
 
 A ratio of 1 means that it costs the same in a large team, tree or tracker. `--full` takes the
-sizes for which docs/performance.md has figures; else they are such that a minute is enough.
+sizes for which docs/performance.md has figures; else they are such that a minute is enough. With
+`--processor`, the processor time of each command and what it starts is compared, for a machine
+that others use.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import resource
 import shutil
 import statistics
 import subprocess
@@ -18,9 +22,10 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
+from bench import processes
 from bench.many_issues import FLOOR
 from bench.many_issues import make as make_tracker
-from bench.processes import git, installed, seconds
+from bench.processes import git, installed
 from bench.results import TIMES, Row
 from bench.stores import make_years
 
@@ -46,6 +51,23 @@ _COUNTED = {"years": "issues done"}
 _SWARM_S = 20.0
 
 
+def spent() -> float:
+    """Returns the processor time that all ended processes of this one have taken, in seconds."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+clock: Callable[[], float] = time.perf_counter
+"""What a command is timed by."""
+
+
+def seconds(command: list[str], folder: str, *, allowed: tuple[int, ...] = (0,)) -> float:
+    """Returns what one run takes. Raises `RuntimeError` for a status that is not allowed."""
+    begun = clock()
+    processes.seconds(command, folder, allowed=allowed)
+    return clock() - begun
+
+
 class Place:
     """A repository with a hive, made at one size."""
 
@@ -65,9 +87,9 @@ class Place:
     def hook(self, cwd: str) -> float:
         """Asks the hook about an edit of a new file, and returns its seconds."""
         event = _EDIT % (cwd, cwd, self.fresh())
-        begun = time.perf_counter()
+        begun = clock()
         subprocess.run(_HOOK, input=event, text=True, cwd=cwd, check=True, capture_output=True)
-        return time.perf_counter() - begun
+        return clock() - begun
 
     def land(self, tree: str, droid: str) -> float:
         """Commits a file, lands it, and returns the seconds of the landing."""
@@ -287,7 +309,11 @@ def main() -> None:
     parser.add_argument("what", nargs="*", choices=[*SIZES, []], help="default: all")
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--full", action="store_true")
+    parser.add_argument("--processor", action="store_true")
     options = parser.parse_args()
+    if options.processor:
+        global clock  # noqa: PLW0603 - what the whole run is timed by
+        clock = spent
     for name in options.what or SIZES:
         sizes = SIZES[name][options.full]
         if name == "agents":

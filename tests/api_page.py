@@ -60,7 +60,7 @@ OF_ITS_OWN = {
     "refuse_two_names rows_path short_ids stamp state tracker transaction "
     "wait_for_change wrote wrote_elsewhere",
     "TrackedIssues": "at_work behind blockers change check_claimable check_described "
-    "check_known completion deleted exact_row for_a_person in_order "
+    "check_known completion deleted exact_row for_a_person given_back in_order "
     "is_described listed of_documents open_and_counts put ready_count referred row rows "
     "some standing standings standings_of startable_count taken_ids tombstone "
     "tracked undone unusable_lines",

@@ -19,7 +19,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import postgres_server
 import written_documents
@@ -121,10 +121,15 @@ class Queen:
 
 
 def at_a_terminal(
-    queen: Queen, says: str, *arguments: str, by: Sequence[str] = (), **env: str
+    queen: Queen,
+    says: str,
+    *arguments: str,
+    by: Sequence[str] = (),
+    stdout: BinaryIO | None = None,
+    **env: str,
 ) -> tuple[int, str]:
     """Runs the command, or what runs it, at a terminal at which somebody types; returns its status
-    and all it shows.
+    and all it shows there.
     """
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
@@ -132,7 +137,7 @@ def at_a_terminal(
         cwd=queen.cwd,
         env=queen.environment(None, {"TERM": "dumb", **env}),
         stdin=theirs,
-        stdout=theirs,
+        stdout=stdout or theirs,
         stderr=theirs,
     )
     os.close(theirs)

@@ -135,7 +135,7 @@ def begin(arguments: list[str]) -> int | None:
     if os.fork():
         for each in (into, held, hold):
             os.close(each)
-        shown = _Shown(report)
+        shown = _Shown(report, draws="--json" not in arguments and sys.stderr.isatty())
         status = shown.until_the_end()
         has_left = status == GOES_ON and shown.takes_next
         return None if has_left else status
@@ -155,7 +155,13 @@ def begin(arguments: list[str]) -> int | None:
 class _Shown:
     """What the process that was called does: it shows what the worker prints."""
 
-    def __init__(self, report: int) -> None:
+    def __init__(self, report: int, *, draws: bool) -> None:
+        self._draws = draws
+        """Whether a terminal shows how long it takes, in a line of its own."""
+        self._drawn: str | None = None
+        self._is_whole = True
+        """Whether what was shown ends with a line."""
+        self._begun_s = time.monotonic()
         self.takes_next = False
         """Whether the next issue is asked for."""
         self._report = report
@@ -191,7 +197,9 @@ class _Shown:
         """Shows what was printed since; returns the exit status if that is all."""
         has_ended = not record.is_under_way  # Before what it prints last is read.
         self._pump(record)
+        spent_s = int(time.monotonic() - self._begun_s)
         if has_ended:
+            self._draw("")
             said = record.read()
             record.is_new(str(said.get("droid")))  # It is told here.
             status = said.get("status")
@@ -201,7 +209,9 @@ class _Shown:
         elif time.monotonic() >= self._until_s:
             status = GOES_ON
         else:
+            self._draw(f"working {spent_s} s" if spent_s else "")
             return None
+        self._draw("")
         with suppress(OSError):
             os.write(2, _SAID)
         return status
@@ -251,4 +261,13 @@ class _Shown:
                 file.seek(self._read[number])
                 while data := file.read(_CHUNK_BYTES):
                     self._read[number] += len(data)
+                    self._draw("")
+                    self._is_whole = data.endswith(b"\n")
                     os.write(number + 1, data.translate(_SHOWN_AS))
+
+    def _draw(self, text: str) -> None:
+        """Shows this as the last line; the first time also in place of what the worker drew."""
+        if self._draws and self._is_whole and text != self._drawn:
+            self._drawn = text
+            with suppress(OSError):
+                os.write(2, f"\r\x1b[K{text}".encode())

@@ -5,6 +5,7 @@ worktree: asks a person, tells everybody else.
 from __future__ import annotations
 
 import os
+import sys
 from contextlib import suppress
 
 import click
@@ -26,18 +27,19 @@ _NONE = "-"
 _ENV = ".env"
 
 
-def settle_check(call: Invocation, layout: Layout) -> str:
-    """Sets the check of a hive that has none, if a person at a terminal names it. Returns the
-    command that does so, or "" if there is a check, or the person wants none.
+def settle_check(call: Invocation, layout: Layout, said: str = "") -> str:
+    """Sets the check of a hive as it was `said`, or, if it has none, as a person at a terminal
+    names it. Returns the command that does so, or "" if there is a check, or the person wants none.
     """
-    if layout.settings.land_check or layout.settings.problem is not None:
-        return ""
-    found = found_checks(layout.tree)
-    if not sits_here(is_json=call.json):
-        return check_setting(found)
-    asked = f"Which command must pass before anything lands? ({_NONE}: none)"
-    default = found[0] if found else _NONE
-    said = click.prompt(asked, default=default, err=True, value_proc=_checked)
+    if not said:
+        if layout.settings.land_check or layout.settings.problem is not None:
+            return ""
+        found = found_checks(layout.tree)
+        if not _asks(call):
+            return check_setting(found)
+        asked = f"Which command must pass before anything lands? ({_NONE}: none)"
+        default = found[0] if found else _NONE
+        said = click.prompt(asked, default=default, err=True, value_proc=_checked)
     if said and said != _NONE:
         set_value(layout, "land.check", said, holder=call.actor or "queen init")
         call.tell(f"set: land.check = {said}")
@@ -53,7 +55,7 @@ def settle_setup(call: Invocation, layout: Layout) -> str:
     found = found_setup(layout.tree)
     if found is None:
         return ""
-    if not sits_here(is_json=call.json):
+    if not _asks(call):
         return suggested("queen config set worktree.setup", found.command)
     asked = f"Which command makes a new worktree usable, by {found.source}? ({_NONE}: none)"
     said = click.prompt(asked, default=found.command, err=True, value_proc=_checked)
@@ -61,6 +63,11 @@ def settle_setup(call: Invocation, layout: Layout) -> str:
         set_value(layout, "worktree.setup", said, holder=call.actor or "queen init")
         call.tell(f"set: worktree.setup = {said}")
     return ""
+
+
+def _asks(call: Invocation) -> bool:
+    """Returns whether a person sits here, who sees what the command prints."""
+    return sits_here(is_json=call.json) and sys.stdout.isatty()
 
 
 def tell_lacking(call: Invocation, layout: Layout) -> None:

@@ -223,8 +223,8 @@ class Bar:
                 self._draw(f"working {now_s - begun_s:.0f} s")
 
     def pause(self) -> None:
-        """Removes the line."""
-        if self._shown:
+        """Removes the line, unless another process shows what this one prints, and draws it."""
+        if self._shown and sys.stderr.isatty():
             aside("\r" + " " * len(self._shown) + "\r", end="")
             self._shown = ""
 
@@ -236,6 +236,8 @@ class Bar:
     def _draw(self, text: str) -> None:
         if not self._is_terminal:
             self._tell(f"still {text}")
+            return
+        if not sys.stderr.isatty():
             return
         before, self._shown = self._shown, text
         aside("\r" + text.ljust(len(before)), end="")

@@ -60,7 +60,7 @@ class MadeNote:
     bead: str | None = None
     """The sprint bead whose branch it is; None for one of a droid."""
     adopted: bool = False
-    """Whether a person has handed over what was there, and nobody has begun with it yet."""
+    """Whether a person made it and handed it over: it is worked in, but never removed unasked."""
     keeps_work: bool = False
     """Whether the next issue of its droid begins with what is there, because a person said so."""
     by: str = ""
@@ -69,7 +69,7 @@ class MadeNote:
     def is_for(self, droid: str, bead: str | None) -> bool:
         """Returns whether it was made for a sprint bead, or else for a droid."""
         if bead is not None:
-            return self.bead == bead or self.adopted
+            return self.bead == bead or self.keeps_work
         return self.droid == droid and self.bead is None
 
 
@@ -185,7 +185,7 @@ def adopt(layout: Layout, branch: str) -> None:
     base = line(*_TIP, no_dash(str(target_ref(layout))), cwd=layout.tree, repository={}) or tip
     droid = place.droid if place is not None and place.droid is not None else branch
     path = place.path if place is not None else ""
-    made = MadeNote(branch=branch, path=path, base=base, droid=droid, adopted=True)
+    made = MadeNote(branch=branch, path=path, base=base, droid=droid, adopted=True, keeps_work=True)
     note_branch(layout, made)
     if place is not None:
         note_worktree(place.git_dir, made)

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
@@ -55,6 +56,8 @@ if TYPE_CHECKING:
 FOLDER = "unfinished"
 """The branches of what was kept begin so."""
 _LIMIT_S = 20.0
+_LOOK_S = 0.25
+"""So long `queen status` looks for signs of life of those who seem silent."""
 _PATIENCE_S = 600.0
 """So long git may read all files of a worktree that is about to go."""
 _OF_ONE = ("worktree", "bisect", "rewritten")
@@ -142,11 +145,27 @@ class WorktreeKeeper:
 
     def note_signs(self, droid: str) -> bool:
         """Notes the last change in a droid's worktree as a sign of life; returns whether it is."""
+        return self._note_signs(droid, self._linked())
+
+    def note_signs_of(self, droids: Iterable[str]) -> bool:
+        """Does the same for as many of some droids as there is time for, others each time; returns
+        whether one was alive.
+        """
+        until_s, linked = time.monotonic() + _LOOK_S, self._linked()
+        signs = [
+            self._note_signs(droid, linked)
+            for droid in sorted(droids, key=lambda _: os.urandom(4))
+            if time.monotonic() < until_s
+        ]
+        return any(signs)
+
+    def _note_signs(self, droid: str, linked: Sequence[Worktree]) -> bool:
         layout, before_ms = self._hive.layout, presence.last_ms(self._hive.layout, droid)
         if before_ms is None:
             return False
-        places = map(self._place, self._hive.assignments.find(droid=droid))
-        changes_ms = [_changed_ms(self._hive, place) for place in places if place is not None]
+        held = self._hive.assignments.find(droid=droid)
+        places = {each.path: each for one in held if (each := self._place(one, linked))}
+        changes_ms = [_changed_ms(self._hive, place) for place in places.values()]
         changed_ms = min(max(changes_ms, default=0), self._hive.now_ms())
         if changed_ms > before_ms:
             presence.note(layout, droid, changed_ms)
@@ -200,11 +219,16 @@ class WorktreeKeeper:
             found.branch = _commit(place, droid, name, about)
         return found
 
-    def _place(self, assignment: Assignment) -> Worktree | None:
-        """Returns the worktree in which nobody but the droid works, or None."""
+    def _linked(self) -> list[Worktree]:
         if self._hive.layout.common_dir is None:
-            return None
-        found = [each for each in worktrees(self._hive.layout) if each.linked]
+            return []
+        return [each for each in worktrees(self._hive.layout) if each.linked]
+
+    def _place(
+        self, assignment: Assignment, linked: Sequence[Worktree] | None = None
+    ) -> Worktree | None:
+        """Returns the worktree in which nobody but the droid works, or None."""
+        found = self._linked() if linked is None else linked
         own = [each for each in found if each.droid == assignment.droid]
         named = [each for each in found if os.path.basename(each.path) == assignment.worktree]
         best = [each for each in named if each in own] or own

@@ -215,6 +215,18 @@ class Issues:
             each for each in found.values() if not each.done and beads.asks_person(each)
         )
 
+    def given_back(self) -> list[tuple[Issue, Assignment]]:
+        """Returns the issues that the last `queen start` gave back and nobody has taken since, each
+        with the assignment that ended last.
+        """
+        ids = roster.given_back(self._store.layout)
+        ready = [key for key, each in self.standings_of(ids).items() if each.state == "ready"]
+        ended = (
+            (one, self._assignments().find(issue_id=key, status="released"))
+            for key, one in self.some(ready).items()
+        )
+        return [(issue, found[-1]) for issue, found in ended if found]
+
     def deleted(self) -> list[Issue]:
         """Returns the issues that the tracker has deleted, the last one first."""
         gone = [each for each in self.tracked().values() if each.status == "tombstone"]

@@ -640,7 +640,7 @@ def _draft(given: Mapping[str, Any]) -> Draft:
 
 def _is_overdue(message: Message, now_ms: int) -> bool:
     due_ms = instant_ms(message.ack_by)
-    return due_ms is not None and due_ms <= now_ms and message.acked_at is None
+    return due_ms is not None and due_ms <= now_ms and not message.acked_at
 
 
 def _subject_of(body: str, parent: Message | None) -> str:

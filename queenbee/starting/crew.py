@@ -156,7 +156,7 @@ class Crew:
         layout = self._hive.layout
         left = [each.name for each in roster.everybody(layout)]
         notes = [note for each in worktrees(layout) if (note := worktree_note(each))]
-        adopted = [each.droid for each in notes if each.adopted and each.droid in _NAMES]
+        adopted = [each.droid for each in notes if each.keeps_work and each.droid in _NAMES]
         own = {each.droid for each in notes}
         # Those that it made before, then new ones, of which only as many as needed are asked about.
         ordered = sorted(_NAMES, key=lambda each: each not in own)

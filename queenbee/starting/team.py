@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from queenbee.checks.processes import Interrupts
 from queenbee.core.reviews.review import PERSON
-from queenbee.core.text import suggested
+from queenbee.core.text import named, suggested
 from queenbee.errors import Busy, QueenError
 from queenbee.git.beforehand.rehearsal import clear_up, rehearse
 from queenbee.git.hosts.issue_exchange import exchange
@@ -264,7 +264,9 @@ class Team:
             self._cost_usd,
         )
         said = ended.sentences()
-        roster.note_end(self._hive.layout, self._hive.now_ms(), said, dict(ended.clients))
+        back = sorted({each.issue_id or "" for each in reasons if each.code == "gave_back"})
+        ran = dict(ended.clients)
+        roster.note_end(self._hive.layout, self._hive.now_ms(), said, ran, back)
         try:
             if left_out := commit_records(self._hive, is_end=True):
                 self._tell(left_out)
@@ -275,7 +277,8 @@ class Team:
         if self._hive.layout.settings.team_prune:
             names = [each.name for each in self.workers]
             for gone in prune(self._hive, droids=names).removed:
-                self._tell(f"removed {gone.place.path}: all of it has landed")
+                also = f"; gone with it, ignored by git: {named(gone.ignored)}" * bool(gone.ignored)
+                self._tell(f"removed {gone.place.path}: all of it has landed{also}")
         return ended
 
     def _reasons(

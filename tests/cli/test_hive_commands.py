@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from hives import Queen, QuickQueen, commit_file, git, snapshot
+from hives import Queen, QuickQueen, at_a_terminal, commit_file, git, snapshot
 
 import queenbee
 
@@ -195,20 +195,43 @@ def test_the_real_command_does_what_the_quick_one_does(
         assert (real.code, real.out, real.err) == (fast.code, fast.out, fast.err)
 
 
+def test_init_sets_the_check_that_it_is_told(queen: Queen, repo: Path) -> None:
+    with Path(repo, "out").open("wb") as out:
+        shown = at_a_terminal(queen, "a line that was pasted\n", "init", stdout=out)[1]
+    assert "Which command" not in shown
+    assert "set: land.check = make test" in queen("init", "--check", "make test").err
+    assert queen("config", "get", "land.check").out == "make test\n"
+    seen = queen("config", "trust", "--list", "--json").json["seen"]
+    assert [each["text"] for each in seen if each["kind"] == "check"] == ["make test"]
+
+
+def test_outside_git_init_names_what_makes_a_repository_first(
+    quick: QuickQueen, tmp_path: Path
+) -> None:
+    (tmp_path / "plain").mkdir()
+    assert "\nnext: git init  " in quick("init", cwd=tmp_path / "plain").out
+
+
+def test_a_person_without_a_name_is_told_how_work_begins(quick: QuickQueen) -> None:
+    quick("init")
+    assert "queen worktree add NAME, and there: queen next; or queen start" in quick("next").err
+    assert "Missing argument 'ISSUE'" in quick("show").err
+
+
 def test_init_in_a_clone_of_a_hive_that_synchronizes_says_to_fetch_first(
     quick: QuickQueen, repo: Path
 ) -> None:
     quick("init")
     quick("config", "set", "land.check", "true")
-    assert quick("init").out.endswith("next: queen next  to take an issue\n")
+    assert "next: queen worktree add NAME  to work on an issue there\n" in quick("init").out
     git(repo, "commit", "-q", "--allow-empty", "-m", "records")
     git(repo, "update-ref", "refs/remotes/origin/queenbee/hive", "HEAD")
     for pack in ((), ("pack-refs", "--all")):
         if pack:
             git(repo, *pack)
-        assert quick("init").out.splitlines()[-2:] == [
-            "next: queen sync  to take in what is on the remote",
-            "      queen next  to take an issue",
+        assert quick("init").out.splitlines()[-3:-1] == [
+            "next: queen sync               to take in what is on the remote",
+            "      queen worktree add NAME  to work on an issue there",
         ]
     (Path(quick("hive", "where", "--json").json["state_dir"]) / "remote").mkdir(parents=True)
     assert "queen sync" not in quick("init").out

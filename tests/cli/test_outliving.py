@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import pty
 import signal
 import subprocess
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -313,6 +315,33 @@ def test_what_is_planted_as_its_output_moves_no_cursor(
     shown = queen("land", "--result", as_="ui", cwd=tree)
     assert "landed" in shown.out
     assert "\x1b" not in shown.out + shown.err
+
+
+def test_a_terminal_shows_how_long_it_takes_in_a_line_that_goes(
+    queen: Queen, repo: Path, tree: Path, gate: Path
+) -> None:
+    ours, theirs = pty.openpty()
+    with os.fdopen(theirs, "wb") as end:
+        started = subprocess.Popen(
+            [*COMMAND, "land", "--check", slow(gate)],
+            cwd=tree,
+            env=queen.environment("ui", None),
+            stdin=subprocess.DEVNULL,
+            stdout=end,
+            stderr=end,
+        )
+    seen = b""
+    with suppress(OSError):  # Linux says so at the end.
+        while chunk := os.read(ours, 65536):
+            seen += chunk
+            if b"working 2 s" in seen:
+                gate.touch()
+    os.close(ours)
+    assert started.wait(60) == 0
+    left = [line.split("\r")[-1] for line in seen.decode().split("\r\n")]
+    assert left[0].removeprefix("\x1b[K").startswith("queen: check: touch")
+    assert [line for line in left if "working" in line or "?" in line] == []
+    assert left[1].startswith("\x1b[Kqueen: check passed in ")
 
 
 class TestTheNextIssue:

@@ -9,6 +9,10 @@ from pathlib import Path
 import pytest
 from hives import QuickQueen, commit_file, git
 
+from queenbee.git import ownership
+from queenbee.git.worktrees.worktree_making import add
+from queenbee.git.worktrees.worktree_mending import WorktreeMender
+from queenbee.services.hive import Services
 from queenbee.store.droids import presence
 from queenbee.store.layout import discover
 
@@ -125,3 +129,25 @@ def test_what_a_person_handed_over_stays(repo: Path, quick: QuickQueen) -> None:
     adopted = quick("worktree", "add", "mine", "--path", "../mine", "--adopt", "mine")
     assert adopted.code == 0, adopted
     assert kept(quick) == {"mine": "it was handed over by a person"}
+
+
+def test_what_a_person_handed_over_stays_also_once_it_was_worked_in(
+    repo: Path, quick: QuickQueen
+) -> None:
+    git(repo, "add", "--all")
+    git(repo, "commit", "-qm", "begin", "--allow-empty")
+    mine = repo.parent / "mine"
+    git(repo, "worktree", "add", "-q", "-b", "mine", str(mine))
+    ownership.adopt(discover(str(repo), {}), "mine")
+    for _ in range(2):
+        hive = Services(discover(str(repo), {}), actor="lead")
+        assert add(hive, "mine").path == str(mine)
+        list(WorktreeMender(hive, str(mine), "mine", lambda: None).clear("mine"))
+    commit_file(mine, "a.txt", "x\n")
+    git(repo, "merge", "-q", "mine")
+    assert kept(quick) == {"mine": "it was handed over by a person"}
+    refused = quick("worktree", "remove", "mine")
+    assert (refused.code, mine.exists()) == (5, True), refused
+    assert f"try: if nothing in it is needed: git worktree remove {mine}" in refused.err
+    assert quick("worktree", "remove", "mine", "--force").code == 0
+    assert git(repo, "branch", "--list", "mine").split() == ["mine"]

@@ -14,6 +14,7 @@ from queenbee.errors import Conflict, ExternalFailure
 from queenbee.git import unfinished
 from queenbee.git.unfinished import OPEN, Unfinished, WorktreeKeeper
 from queenbee.git.worktrees.worktree_making import add
+from queenbee.store.droids import presence
 from queenbee.store.git_files.worktrees import worktrees
 
 
@@ -316,3 +317,24 @@ def test_in_a_repository_with_long_names_of_commits_all_is_kept(tmp_path: Path) 
     (tree / "new.txt").write_text("typed\n")
     assert put_back(hive, tree).branch == "unfinished/work"
     assert kept(tree, "new.txt") == "typed\n"
+
+
+@pytest.mark.parametrize("seconds", [60.0, 0.0])
+def test_signs_of_many_are_looked_for_in_one_reading_and_a_bounded_time(
+    hive: Hive, monkeypatch: pytest.MonkeyPatch, seconds: float
+) -> None:
+    """Each reading of the worktrees reads files of all of them."""
+    names = ["ui", "api", "docs"]
+    for name in names:
+        made = Path(add(hive, name).path)
+        with Hive.open(made, droid=name, env={}) as own:
+            own.assignments.claim(f"shop-{name}")
+        presence.note(hive.layout, name, 1)
+        (made / "new.txt").write_text("typed\n")
+    readings = []
+    monkeypatch.setattr(unfinished, "worktrees", lambda x: readings.append(x) or worktrees(x))
+    monkeypatch.setattr(unfinished, "_LOOK_S", seconds)
+    assert WorktreeKeeper(hive).note_signs_of(names) is bool(seconds)
+    assert len(readings) == 1
+    last_ms = [presence.last_ms(hive.layout, name) for name in names]
+    assert all((each or 0) > 1 for each in last_ms) is bool(seconds)

@@ -11,6 +11,7 @@ from hives import git
 
 from queenbee import Hive
 from queenbee.git.ownership import adopt
+from queenbee.git.worktrees.worktree_making import add
 
 
 def ran(event: bytes, cwd: Path) -> tuple[int, str, str]:
@@ -29,6 +30,9 @@ def removed(repo: Path, tree: Path, **changes: object) -> tuple[int, str, str]:
 def test_one_that_a_person_handed_over_is_left_alone(repo: Path, tmp_path: Path) -> None:
     own = tmp_path / "own"
     git(repo, "worktree", "add", "-q", str(own), "-b", "own")
-    adopt(Hive.open(repo, droid="lead", env={}).layout, "own")
+    hive = Hive.open(repo, droid="lead", env={})
+    adopt(hive.layout, "own")
+    assert removed(repo, own)[0] == 1
+    add(hive, "own")
     assert removed(repo, own)[0] == 1
     assert own.exists()

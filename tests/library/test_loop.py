@@ -47,6 +47,7 @@ OF_QUEEN = {
     "issue list": {"form"},
     "msg send": {"ack", "batch"},  # With the term of the settings; `send_many`.
     "msg read": {"ids"},  # `mark_read`.
+    "init": {"check"},  # A setting.
     "land": {"no_wait", "result", "abort"},  # Of a landing that outlives its command.
     "complete": {"take_next"},
     "log": {"follow"},  # `changes`.

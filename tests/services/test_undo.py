@@ -12,6 +12,7 @@ from hives import Clock, Queen, QuickQueen, at_a_terminal, records, write_lines
 
 from queenbee import Hive
 from queenbee.errors import Conflict, Held, NotFound, Taken
+from queenbee.services.telling.news import wants_answer
 
 pytestmark = pytest.mark.both_engines
 
@@ -229,6 +230,33 @@ class TestMessagesAndSettings:
         reviewer.messages.read_unread()
         with pytest.raises(Conflict, match="reviewer has read the message about 'once more'"):
             hive.undo()
+
+    def test_the_question_of_an_answer_is_open_again(self, hive: Hive, reviewer: Hive) -> None:
+        [asked] = reviewer.messages.send("ui-engineer", "which port?", ack_within_s=60)
+        hive.messages.answer(asked.id, "wrong", as_person=False)
+        opened = ["the message to reviewer is deleted", "the question of reviewer is unread again"]
+        assert [str(each) for each in hive.undo(dry_run=True).reversals] == opened
+        assert hive.messages.inbox(unread=True) == []
+        assert sentences(hive) == opened
+        assert [wants_answer(each) for each in hive.messages.inbox(unread=True)] == [True]
+        assert sentences(hive)[-1] == "the question of reviewer is answered again"
+        (again,) = hive.messages.inbox()
+        assert again.read
+        assert again.acked_at
+
+    def test_a_question_that_was_read_before_stays_read(
+        self, hive: Hive, reviewer: Hive, clock: Clock
+    ) -> None:
+        [asked] = reviewer.messages.send("ui-engineer", "which port?", ack_within_s=60)
+        hive.messages.mark_read([asked.id])
+        clock.advance(1)
+        hive.messages.answer(asked.id, "wrong", as_person=False)
+        assert sentences(hive)[-1] == "the question of reviewer is unanswered again"
+        (still,) = hive.messages.inbox()
+        assert still.read
+        assert wants_answer(still)
+        hive.messages.reply(asked.id, "a reply marks nothing")
+        assert len(sentences(hive)) == 1
 
     def test_a_setting_is_what_it_was(self, hive: Hive, reviewer: Hive) -> None:
         answer(hive, "config", "set", "land.check", "make test")

@@ -64,10 +64,11 @@ class TestATeam:
     @pytest.mark.thorough
     def test_removes_its_worktrees_at_its_end_where_that_is_set(self, team: Team) -> None:
         team.set("team.prune", "true")
+        commit_file(team.repo, ".gitignore", "*.log\n")
         team.issues(1)
-        ran = team.start("ui", "--agent", team.agent(WORKS))
+        ran = team.start("ui", "--agent", team.agent("echo > out.log\n" + WORKS))
         assert ran.code == 0, ran
-        assert "repo-ui: all of it has landed" in ran.out
+        assert "repo-ui: all of it has landed; gone with it, ignored by git: out.log" in ran.out
         assert not (team.repo.parent / "repo-ui").exists()
 
     def test_gives_a_program_the_briefing_and_the_issue(self, team: Team) -> None:
@@ -197,11 +198,15 @@ class TestAnAgentThatFails:
         assert git(team.repo.parent / "repo-ui", "status", "--porcelain") == ""
         assert "x-1" in ran.out.splitlines()[-1]
         shown = team.queen("status", as_="lead")
-        assert "given back by ui: queen show x-1" in shown.out
+        asked = f"x-1 was given back by ui: “{team.hive().issues.get('x-1').title}”"
+        assert f"for a person: {asked}: queen show x-1" in shown.out
+        assert shown.out.count("given back") == 1
+        assert asked in team.queen("msg", "notify", "--once", as_="human").out
         assert "without a landing: it ended with status 3" in team.queen("show", "x-1").out
         assert " queen (seen" not in shown.out
         found = team.queen("next", as_="lead")
         assert "given back by ui" in found.out
+        assert "given back" not in team.queen("status", as_="lead").out
         assert "git merge" not in found.out + ran.out
         assert "git diff main...unfinished/x-1-ui shows it" in found.out
         git(team.repo, "diff", "main...unfinished/x-1-ui")

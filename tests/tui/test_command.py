@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from hives import COMMAND, QuickQueen, write_lines
+from hives import COMMAND, Queen, QuickQueen, at_a_terminal, write_lines
 
 from queenbee.cli.commands import watch
 
@@ -48,6 +48,11 @@ def test_where_nothing_can_be_drawn_it_names_what_can_be_read(quick: QuickQueen)
     assert "queen watch --web --port 80" in quick("watch", "--port", "80").err
 
 
+def test_a_terminal_that_says_it_is_dumb_is_none(queen: Queen) -> None:
+    queen("init")
+    assert "and TERM=dumb says there is none" in at_a_terminal(queen, "", "watch")[1]
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("tmux") is None, reason="there is no tmux to drive by keys")
 def test_a_session_in_tmux_is_driven_by_keys(
@@ -73,11 +78,12 @@ def test_a_session_in_tmux_is_driven_by_keys(
     # A shell may have exported the width that its terminal had then.
     monkeypatch.setenv("COLUMNS", "80")
     # The shell says how it ended: tmux itself may learn it late, or never.
-    watching = shlex.join([*COMMAND, "--as", "human", "watch"])
+    watching = shlex.join([*COMMAND, "watch"])
     start = f"{watching}; echo ended with $?; sleep 60"
     tmux("new-session", "-d", "-x", "80", "-y", "24", "-c", str(repo), start)
     try:
         shows("● active")
+        shows("human  ")  # A person without a name acts as human.
         tmux("send-keys", "2")
         tmux("send-keys", "Enter")
         shows("esc back")

@@ -217,6 +217,8 @@ def show(hive: Hive, issue_ids: tuple[str, ...]) -> Overview | Streamed:
     ISSUE is the one that you have, if nothing else is said. With --json, each of several is a
     document on a line of its own.
     """
+    if not issue_ids and hive.actor_or_none is None:
+        raise click.UsageError("Missing argument 'ISSUE'.")
     tell_origin(hive)
     if len(issue_ids) > 1:
         return Streamed([hive.show(each) for each in issue_ids])

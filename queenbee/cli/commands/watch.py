@@ -14,9 +14,11 @@ import click
 from queenbee.cli.app import Invocation, command
 from queenbee.cli.exits import BUG
 from queenbee.cli.terminal import say
+from queenbee.core.names import PERSON
 from queenbee.core.text import suggested
 from queenbee.errors import InvalidInput, MissingPackage
 from queenbee.library.hive import Hive
+from queenbee.store.callers.agent_above import is_agent
 
 _IN_TERMINAL = {"textual": "textual 8.0 or later"}
 _IN_BROWSER = {"uvicorn": "uvicorn 0.34 or later", "starlette": "starlette 0.46 or later"}
@@ -81,7 +83,10 @@ def watch(
 
 
 def _board(hive: Hive) -> None:
-    """Shows one hive until that is ended."""
+    """Shows one hive until that is ended. A person without a name acts as human."""
+    if hive.actor_or_none is None and not is_agent():
+        layout = hive.layout
+        hive = Hive.open(layout.tree, droid=PERSON, beads_dir=layout.beads_dir)
     # Nothing else may write to the terminal.
     hive.progress = None
     from queenbee.tui.application import Board  # noqa: PLC0415 - start-up
@@ -124,9 +129,13 @@ def _serve(call: Invocation, host: str | None, port: int) -> None:
 def _check_terminal() -> None:
     """Raises `InvalidInput` if nothing can be drawn or typed."""
     streams = (sys.__stdin__, sys.__stdout__, sys.__stderr__)
-    if not all(each and each.isatty() for each in streams):
+    is_dumb = os.environ.get("TERM") == "dumb"
+    if is_dumb or not all(each and each.isatty() for each in streams):
         hint = "queen status, or in a browser: queen watch --web"
-        raise InvalidInput("queen watch needs a terminal", hint=hint)
+        raise InvalidInput(
+            f"queen watch needs a terminal{', and TERM=dumb says there is none' * is_dumb}",
+            hint=hint,
+        )
     # They say how large the terminal once was: the screen would never follow its window.
     os.environ.pop("COLUMNS", None)
     os.environ.pop("LINES", None)

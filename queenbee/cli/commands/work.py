@@ -26,6 +26,7 @@ from queenbee.core.text import printable, quotation, shell_word, shortened, some
 from queenbee.core.timestamps import instant_ms
 from queenbee.errors import InvalidInput
 from queenbee.services import work
+from queenbee.store.droids.identity import nobody
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -50,6 +51,10 @@ _ENDED = (
     (False, "is still assigned to", "are still assigned to"),
 )
 _WAIT = "10m"
+_BEGINNING = (
+    "queen worktree add NAME, and there: queen next; or queen start; here: queen next --as NAME"
+)
+"""For whoever has no name in the main worktree, from which nothing lands."""
 _LANDING = {
     "landing": "lands on",
     "waiting": "waits to land on",
@@ -326,6 +331,8 @@ def next_(
     Exit 0: you have an issue, or everything is done. Exit 1: nothing is free for you now, and the
     output says why. Exit 6: --wait timed out.
     """
+    if hive.actor_or_none is None and hive.layout.worktree is None:
+        raise nobody(_BEGINNING)
     with waiting_for("an issue", wait) as tell_again:
         taken = hive.next(
             reserve=patterns,
@@ -515,11 +522,18 @@ def _show_asked(messages: Sequence[Message]) -> None:
 def _show_for_a_person(status: Status) -> None:
     if status.for_a_person:
         _show_asked(status.for_a_person)
-    from queenbee.services.telling.people import of_decision, of_failed  # noqa: PLC0415 - start-up
+    from queenbee.services.telling.people import (  # noqa: PLC0415 - start-up
+        of_decision,
+        of_failed,
+        of_given_back,
+    )
 
     for issue in status.decisions[:_SHOWN]:
         way = suggested("queen show", issue.id)
         paragraph(printable(f"for a person: {of_decision(issue).text}: {way}"), bold=True)
+    for issue, by in status.left_by_agents[:_SHOWN]:
+        way = suggested("queen show", issue.id)
+        paragraph(printable(f"for a person: {of_given_back(issue, by).text}: {way}"), bold=True)
     for landing in status.failed_landings:
         paragraph(printable(f"for a person: {of_failed(landing).text}"), bold=True)
     for issue_id, why in status.waits_to_land.items():
@@ -550,10 +564,11 @@ def _show_me(status: Status, now_ms: int) -> None:
 
 def _show_counted(status: Status, now_ms: int) -> None:
     paragraph(f"issues: {summary(status.counts)}", bold=True)
+    told = {each.id for each, _ in status.left_by_agents}
     for issue in status.first_ready:
         before = f"  ready  P{issue.priority}  {printable(issue.id)}  "
         entry(before, _short_title(issue.title), state="ready")
-        if back := status.given_back.get(issue.id):
+        if issue.id not in told and (back := status.given_back.get(issue.id)):
             why = f"given back by {back}: {suggested('queen show', issue.id)}"
             paragraph(printable(why), "         ")
     if status.ready_count > len(status.first_ready):

@@ -83,7 +83,7 @@ def _refuse_not_made_for(layout: Layout, place: Worktree, branch: str) -> None:
     if own is None or calling_agent(layout) is None:
         return
     note = branch_note(layout, branch)
-    if note is not None and (note.adopted or note.is_for(own.droid, own.bead)):
+    if note is not None and (note.keeps_work or note.is_for(own.droid, own.bead)):
         return
     if note is None and branch == own.branch:  # A person had it be on that.
         return

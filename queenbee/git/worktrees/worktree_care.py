@@ -162,10 +162,7 @@ def abandon(hive: Services, path: str) -> Removed:
         place, removal = _found(hive, lambda known: _at(hive, known.get(path, path)))
         note = worktree_note(place.found)
         if place.linked and (note is None or note.adopted):
-            raise Conflict(
-                f"QueenBee did not make {path}, and removes nothing there",
-                hint=f"if nothing in it is needed: {suggested('git worktree remove', path)}",
-            )
+            raise _of_a_person(path)
         if removal is None:
             refuse_nested(place.path, place.git_dir)
         removed = _removed(hive, place, removal, force=True)
@@ -247,6 +244,13 @@ def _removed(
     keeps = place.branch is not None and not (drops and is_own_branch and _is_dropped(place, top))
     released = _end(hive, leases)
     return Removed(place, keeps, released, kept, aside, ignored)
+
+
+def _of_a_person(path: str) -> Conflict:
+    return Conflict(
+        f"QueenBee did not make {mentioned(path)}, and removes nothing there",
+        hint=f"if nothing in it is needed: {suggested('git worktree remove', path)}",
+    )
 
 
 def _kept(found: Worktree, *, force: bool) -> tuple[str | None, str | None]:
@@ -342,6 +346,9 @@ def _refuse_claimed(hive: Services, place: Place) -> None:
 
 
 def _refuse_unfinished(hive: Services, place: Place) -> None:
+    note = worktree_note(place.found)
+    if note is not None and note.adopted:
+        raise _of_a_person(place.path)
     look = suggested("git -C", place.path, "status")
     if place.changed is None or place.unlanded is None:
         raise Conflict(f"git does not say what is in {place.path}", hint=look)
@@ -397,11 +404,11 @@ def _unlanded(found: Worktree, work: Snapshot | None) -> int | None:
 
 
 def _is_made_for(hive: Services, place: Place) -> bool:
-    """Returns whether QueenBee made a branch, or was given it, for the worktree that it is in."""
+    """Returns whether QueenBee made a branch for the worktree that it is in."""
     note, branch = worktree_note(place.found), str(place.branch)
-    return (
-        note is not None and note.branch == branch and branch_note(hive.layout, branch) is not None
-    )
+    made = branch_note(hive.layout, branch)
+    is_made = made is not None and not made.adopted
+    return note is not None and note.branch == branch and is_made
 
 
 def _is_dropped(place: Place, top: str) -> bool:

@@ -274,13 +274,15 @@ class _Making:
             base=self._base or (before.base if before is not None else ""),
             droid=self.name,
             bead=self._bead,
+            adopted=before is not None and before.adopted,
             by=before.by if before is not None else maker.name if maker and maker.is_here else "",
         )
         if (self._base or before is not None) and before != made:
             note_branch(self._layout, made)
         note = worktree_note(Worktree(self.path, git_dir, ""))
-        adopted = [each.adopted or each.keeps_work for each in (note, before) if each is not None]
-        note_worktree(git_dir, replace(made, keeps_work=any(adopted)))
+        keeps_work = any(each.keeps_work for each in (note, before) if each is not None)
+        adopted = note is not None and note.adopted
+        note_worktree(git_dir, replace(made, adopted=adopted, keeps_work=keeps_work))
         write_document(os.path.join(git_dir, "queenbee-droid"), f"{self.name}\n".encode())
 
     def undo(self) -> None:

@@ -157,7 +157,7 @@ def _rank(message: Message) -> int:
 
 def wants_answer(message: Message) -> bool:
     """Returns whether a message asks for an acknowledgement that it has not got."""
-    return message.ack_by is not None and message.acked_at is None
+    return message.ack_by is not None and not message.acked_at
 
 
 def head(hive: Services, message: Message) -> str:

@@ -7,6 +7,7 @@ does that, each thing once.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import starmap
 from typing import TYPE_CHECKING
 
 from queenbee.core.names import PERSON
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from queenbee.core.beads import Issue
-    from queenbee.core.records import Message
+    from queenbee.core.records import Assignment, Message
     from queenbee.services.hive import Services
     from queenbee.services.waiting.landing_record import FailedLanding
 
@@ -35,8 +36,8 @@ class Want:
     """One thing that wants a person."""
 
     kind: str
-    """`message`, `answer`, `decision`, `waits`, `landing`, `failed`, `quiet`, `gate`, `trust`, or
-    `more`.
+    """`message`, `answer`, `decision`, `given_back`, `waits`, `landing`, `failed`, `quiet`, `gate`,
+    `trust`, or `more`.
     """
     again: str
     """The same for the same thing, and another one if it happens again."""
@@ -64,6 +65,7 @@ def wants(hive: Services) -> Iterator[Want]:
         for message in hive.messages.inbox(unread=True, droid=person, limit=MOST_UNREAD):
             yield of_message(message)
     yield from map(of_decision, hive.issues.for_a_person())
+    yield from starmap(of_given_back, hive.issues.given_back())
     yield from _waiters(hive, people)
     yield from _landings(hive)
     held = {each.issue_id: each.droid for each in hive.assignments.find()}
@@ -85,6 +87,14 @@ def of_decision(issue: Issue) -> Want:
     """Returns what an issue that a person is to decide wants."""
     text = f"{_name(issue.id)} needs a decision: {quotation(issue.title, _TEXT_CHARS)}"
     return Want("decision", issue.id, text, about=issue.id)
+
+
+def of_given_back(issue: Issue, by: Assignment) -> Want:
+    """Returns what an issue that agents could not land wants."""
+    text = f"{_name(issue.id)} was given back by {_name(by.droid)}"
+    return Want(
+        "given_back", by.id, f"{text}: {quotation(issue.title, _TEXT_CHARS)}", by.droid, issue.id
+    )
 
 
 def of_failed(landing: FailedLanding) -> Want:

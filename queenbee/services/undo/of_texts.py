@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from queenbee.core.kinds import ISSUES
-from queenbee.core.records import Message
+from queenbee.core.names import EVERYONE
+from queenbee.core.records import ACKED, READ, Message
 from queenbee.core.row_edits import (
     OF_STATUS,
     STAMP,
@@ -107,8 +108,8 @@ def _refuse_used(hive: Services, step: Step, made: Sequence[str]) -> None:
 
 def of_messages(hive: Services, step: Step) -> Iterator[Reversal]:
     """Yields what follows for a step of messages alone: what nobody has read is deleted, and what
-    it deleted is there again. What a step told others of itself stays. Raises `Conflict` for what
-    was read.
+    it deleted is there again. A message that `queen answer` answered is as unread as before. What a
+    step told others of itself stays. Raises `Conflict` for what was read.
     """
     if {*step.lines} != {MESSAGES}:
         return
@@ -129,6 +130,32 @@ def of_messages(hive: Services, step: Step) -> Iterator[Reversal]:
         stage = _hidden(identifier, hive.author if deletes else "")
         action: Action = "delete" if deletes else "restore"
         yield Reversal(action, MESSAGES, subject, detail=message.subject, stage=stage)
+        asked = Message(state.get(message.reply_to or "") or {})
+        marks = _marks(asked, message.created_at, given=not deletes)
+        if marks:
+            subject = f"the question of {asked.from_}"
+            detail = "answered" if not deletes else "unread" if "read" in marks else "unanswered"
+            stage = _marked(asked.id, marks)
+            yield Reversal("set", MESSAGES, subject, detail=detail, stage=stage)
+
+
+def _marks(asked: Message, at: str, *, given: bool) -> Fields:
+    """Returns the marks that an answer at that time gave to one droid's message, given again, or
+    taken away.
+    """
+    if asked.to == EVERYONE:
+        return {}
+    was, now = ("", at) if given else (at, "")
+    names = [each for each in (READ, ACKED) if asked.get(each) == was]
+    marks: Fields = dict.fromkeys(names, now)
+    return {**marks, "read": given} if READ in names else marks
+
+
+def _marked(identifier: str, marks: Fields) -> Callable[[Transaction], None]:
+    def mark(tx: Transaction) -> None:
+        tx.update(MESSAGES, identifier, marks)
+
+    return mark
 
 
 def _hidden(identifier: str, by: str) -> Callable[[Transaction], None]:

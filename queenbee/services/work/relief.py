@@ -13,7 +13,7 @@ from queenbee.core.names import ALWAYS_KNOWN
 from queenbee.errors import Conflict, NotFound
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from queenbee.core.readiness import Standing
     from queenbee.core.records import Assignment
@@ -36,6 +36,9 @@ class Keeper(Protocol):
 
     def note_signs(self, droid: str) -> bool:
         """Notes a change there as a sign of life; returns whether there was one."""
+
+    def note_signs_of(self, droids: Iterable[str]) -> bool:
+        """Does the same for some of these."""
 
     def keep(self, assignment: Assignment) -> Unfinished | None:
         """Keeps what is not committed there on a branch of its own, and touches nothing else."""

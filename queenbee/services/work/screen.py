@@ -131,6 +131,11 @@ class Status:
         return self._hive.issues.for_a_person()
 
     @cached_property
+    def left_by_agents(self) -> list[tuple[Issue, Assignment]]:
+        """The issues that the last `queen start` gave back and nobody has taken since."""
+        return self._hive.issues.given_back()
+
+    @cached_property
     def failed_landings(self) -> list[FailedLanding]:
         """The last landings that failed, of quiet ones who have issues."""
         members = self._members()
@@ -149,6 +154,7 @@ class Status:
         assert self.check_changes is not None
         assert self.for_a_person is not None
         assert self.decisions is not None
+        assert self.left_by_agents is not None
         assert self.failed_landings is not None
         assert self.unseen_commands is not None
         assert self.waits_to_land is not None
@@ -183,6 +189,7 @@ class Status:
             "queue": [each.to_dict() for each in self.queue],
             "for_a_person": [each.to_dict() for each in self.for_a_person],
             "decisions": [each.to_dict() for each in self.decisions],
+            "left_by_agents": [each.id for each, _ in self.left_by_agents],
             "failed_landings": [each.to_dict() for each in self.failed_landings],
             "check_changes": [each.to_dict() for each in self.check_changes],
             "landing": [each.to_dict() for each in self.landing],
@@ -223,6 +230,4 @@ def status(hive: Services, keeper: Callable[[Services], Keeper] | None = None) -
     silent = [each.droid for each in found.others if each.silent_s is not None]
     if keeper is None or not silent:
         return found
-    git = keeper(hive)
-    signs = [git.note_signs(each) for each in silent]
-    return Status(hive) if any(signs) else found
+    return Status(hive) if keeper(hive).note_signs_of(silent) else found

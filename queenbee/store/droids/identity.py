@@ -74,11 +74,12 @@ def hold(layout: Layout) -> int | None:
     return fd
 
 
-def nobody() -> NoActor:
+def nobody(hint: str = "") -> NoActor:
     """Returns the error of a command that needs to know who is acting."""
     return NoActor(
         "this command needs to know who you are",
-        hint="pass --as NAME (a person: --as human), set QUEEN_DROID=NAME, or run "
+        hint=hint
+        or "pass --as NAME (a person: --as human), set QUEEN_DROID=NAME, or run "
         "once: queen hive whoami --set NAME",
     )
 

@@ -148,16 +148,25 @@ def forget(layout: Layout, name: str) -> None:
         safe_open.unlink(_path(layout, name))
 
 
-def note_end(layout: Layout, at_ms: int, said: list[str], ran: dict[str, str]) -> None:
-    """Notes how a run ended, a sentence each, and what ran each agent. Never fails."""
-    ended = {"at_ms": at_ms, "said": said, "programs": programs(layout) | ran}
+def note_end(
+    layout: Layout, at_ms: int, said: list[str], ran: dict[str, str], given_back: list[str]
+) -> None:
+    """Notes how a run ended, a sentence each, what ran each agent, and the issues that none of them
+    could land. Never fails.
+    """
+    known = programs(layout) | ran
+    ended = {"at_ms": at_ms, "said": said, "programs": known, "given_back": given_back}
     keep(os.path.join(folder(layout), "ended"), ended)
+
+
+def given_back(layout: Layout) -> list[str]:
+    """Returns the issues that the last run gave back."""
+    return _names(_ended(layout).get("given_back")) or []
 
 
 def programs(layout: Layout) -> dict[str, str]:
     """Returns what runs each agent, or ran it in its last run."""
-    ended = recall(os.path.join(folder(layout), "ended"), _MOST_BYTES)
-    last = ended.get("programs") if isinstance(ended, dict) else None
+    last = _ended(layout).get("programs")
     known = last.items() if isinstance(last, dict) else ()
     return {str(name): str(program) for name, program in known} | {
         each.name: each.program for each in everybody(layout)
@@ -169,10 +178,9 @@ def sentences(layout: Layout, since_ms: int) -> list[str]:
     was before `since_ms`.
     """
     found = [each.sentence() for each in everybody(layout)]
-    ended = recall(os.path.join(folder(layout), "ended"), _MOST_BYTES) if not found else None
-    if not isinstance(ended, dict) or type(ended.get("at_ms")) is not int:
-        return found
-    return _names(ended.get("said")) or [] if ended["at_ms"] >= since_ms else []
+    ended = _ended(layout) if not found else {}
+    is_recent = ended.get("at_ms", -1) >= since_ms
+    return _names(ended.get("said")) or [] if is_recent and not found else found
 
 
 def looked_after(layout: Layout, name: str | None) -> Entry | None:
@@ -249,6 +257,13 @@ def folder(layout: Layout) -> str:
 def log_path(layout: Layout, name: str) -> str:
     """Returns the file with an agent's output."""
     return os.path.join(folder(layout), f"{name}.log")
+
+
+def _ended(layout: Layout) -> dict[str, Any]:
+    """Returns what was noted of the end of the last run; its time is a number, if it is there."""
+    said = recall(os.path.join(folder(layout), "ended"), _MOST_BYTES)
+    is_whole = isinstance(said, dict) and type(said.get("at_ms")) is int
+    return said if is_whole else {}
 
 
 def _names(said: object) -> list[str] | None:

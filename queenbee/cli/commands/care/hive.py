@@ -43,8 +43,13 @@ NEXT = {
     "queen start": "to have a team of agents do it",
 }
 """What one does in a new hive."""
-JOINING = {"queen next": "to take an issue"}
+JOINING = {
+    "queen worktree add NAME": "to work on an issue there",
+    "queen start": "to have a team of agents do it",
+}
 """And in one that is there already."""
+OUTSIDE = {"git init": "so that agents get worktrees, and their work can land"}
+"""And first, outside git."""
 SYNCING = {"queen sync": "to take in what is on the remote"}
 """And first, if there may be records that this clone has never seen."""
 
@@ -57,7 +62,7 @@ def _show_init(value: dict[str, object]) -> None:
         say(f"  made {printable(path)}")
     if not made:
         say("  it already exists; nothing was changed")
-    steps = NEXT if made else JOINING
+    steps = (OUTSIDE if not value["in_git"] else {}) | (NEXT if made else JOINING)
     if value["elsewhere"]:
         steps = SYNCING | steps
     if value["to_set_check"]:
@@ -69,13 +74,19 @@ def _show_init(value: dict[str, object]) -> None:
         say(f"{'next:' if step == next(iter(steps)) else '':5} {step:{width}}  {why}")
 
 
-@command(show=_show_init, example="queen init", opens_hive=False)
-def init(call: Invocation) -> dict[str, object]:
+@command(show=_show_init, example="queen init --check 'make test'", opens_hive=False)
+@click.option(
+    "--check",
+    default="",
+    metavar="COMMAND",
+    help="What must pass before anything lands: land.check",
+)
+def init(call: Invocation, check: str) -> dict[str, object]:
     """Make a hive in this repository
 
-    Creates .beads/ with its settings (queen.toml) and git attributes, and asks which check must
-    pass before anything lands, and, if lock files or another tool's settings say one, which command
-    sets up a new worktree. Running it again changes nothing that is set.
+    Creates .beads/ with its settings (queen.toml) and git attributes. At a terminal, it asks for
+    --check, and, if lock files or another tool's settings say one, which command sets up a new
+    worktree. Running it again changes nothing else that is set.
     """
     from queenbee.cli.proposing import settle_check, settle_setup, tell_lacking  # noqa: PLC0415 - start-up
     from queenbee.git.outside import outside_git  # noqa: PLC0415 - start-up
@@ -96,7 +107,8 @@ def init(call: Invocation) -> dict[str, object]:
         "beads_dir": places.beads_dir,
         "made": made.made,
         "elsewhere": creating.is_only_elsewhere(places),
-        "to_set_check": settle_check(call, places) if places.common_dir is not None else "",
+        "in_git": places.common_dir is not None,
+        "to_set_check": settle_check(call, places, check) if check or places.common_dir else "",
         "to_set_setup": settle_setup(call, places) if places.common_dir is not None else "",
     }
 
