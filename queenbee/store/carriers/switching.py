@@ -35,8 +35,8 @@ def use(
     """Carries the hive over, verifies every line, and switches to it.
 
     `name` is the hive's name in the database; `look` gets the lines of each kind before that does,
-    and raises what refuses them. Repeating it adds what is missing. A person who has typed it
-    for a database has agreed to that; else somebody has to have. Raises `InvalidInput`, `StoreError` and
+    and raises what refuses them. Repeating it adds what is missing. A person who has typed it for a
+    database has agreed to that; else somebody has to have. Raises `InvalidInput`, `StoreError` and
     `Unreachable`; the old place is then still in use, unless the message says that the hive is in a
     database and the settings say files, or the reverse.
     """
