@@ -39,7 +39,8 @@ def allow(layout: Layout) -> None:
 
     The settings come with a clone, and the git config with an unpacked archive: together, they
     could run a program of their author at any command. So the note holds what no archive can know:
-    which file the kernel made, and when; and with which branch of which remote that was.
+    which file the kernel made, and when; with which branch of which remote that was, and of which
+    hive in a database, if it was one.
     """
     with suppress(OSError, QueenError):
         if not is_allowed(layout):
@@ -59,8 +60,10 @@ def is_allowed(layout: Layout) -> bool:
 def _mark(layout: Layout) -> bytes:
     status = os.stat(_in(layout, "here"), follow_symlinks=False)
     made = b"%d %d %d" % (status.st_dev, status.st_ino, status.st_ctime_ns)
-    with_whom = layout.settings.sync_remote, layout.settings.sync_branch
-    return made + "\n".join(("", *with_whom)).encode(errors="surrogateescape")
+    said = layout.settings
+    of_whom = () if said.engine_kind == "files" else (said.engine_kind, said.engine_hive)
+    parts = ("", said.sync_remote, said.sync_branch, *of_whom)
+    return made + "\n".join(parts).encode(errors="surrogateescape")
 
 
 def request(layout: Layout) -> None:

@@ -312,7 +312,7 @@ class Worker(PlacedAgent):
         if not was_landing and self._is_stopped(ended):
             return
         if held is None:
-            self._note("between")
+            self._has_ended(was_landing=was_landing)
         elif was_landing and not is_own:
             self._land(held.issue_id)
         elif was_landing:
@@ -480,6 +480,14 @@ class Worker(PlacedAgent):
             self._begin_counting()
             self.entry.issue_id = obstacle.issue_id
         self._land(obstacle.issue_id)
+
+    def _has_ended(self, *, was_landing: bool) -> None:
+        """Goes on to what follows; also with what it had put off, and has proposed by now."""
+        issue_id = self.entry.issue_id
+        was_put_off = was_landing and self.obstacles.pop(issue_id, None) is not None
+        if was_put_off and issue_id in self.entry.without:
+            self.entry.without.remove(issue_id)
+        self._note("between")
 
     def _drop(self, obstacle: Obstacle) -> None:
         """Forgets an issue that it had put off, and that others have seen to."""

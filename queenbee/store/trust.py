@@ -40,11 +40,11 @@ SECTION, NAME = "queenbee", "trust"
 _MARK = "queenbee-clone"
 """The file in git's own folder, which no clone delivers, that tells this clone from any other."""
 CHECK, SETUP, VERIFIER, GATE, OPTIONS = "check", "setup", "verifier", "gate rule", "options"
-HOOK, CLIENT = "hook", "client settings"
+HOOK, CLIENT, DATABASE = "hook", "client settings", "database"
 BRANCH, PUSH = "branch", "push"
 """The kinds of commands: of `land.check` and `worktree.setup`, of a bead, of a gate, those of
-`team.args`, hooks of the tracker's program, and files of clients; and what `land.target` has work
-moved: a branch of this repository, or of a remote.
+`team.args`, hooks of the tracker's program, files of clients, and a hive in a database; and what
+`land.target` has work moved: a branch of this repository, or of a remote.
 """
 _HOST = re.compile(r"(?:[a-z+]+://)?(?:[^@/\s]+@)?([A-Za-z0-9.-]+)")
 TARGET, BY, MERGE = "land.target", "land.by", "land.merge"

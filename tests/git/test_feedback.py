@@ -184,6 +184,22 @@ def test_after_some_rounds_a_person_is_told(
     assert "waits for a person" in quick("status", as_="ui", cwd=tree).out
 
 
+def test_what_a_droid_was_told_of_and_proposes_unchanged_is_for_a_person(
+    quick: QuickQueen, host: ScriptedHost, tree: Path
+) -> None:
+    land(quick, tree)
+    host.review(1, "CHANGES_REQUESTED", "Please round up")
+    assert "q-1 is still yours" in follow(quick, tree).out
+    assert quick("land", as_="ui", cwd=tree).code == 10
+    assert "q-1 waits for a person: #1" in quick("status", cwd=tree).out
+    assert "q-3 is yours" in follow(quick, tree).out
+    host.review(1, "CHANGES_REQUESTED", "Round up, not down")
+    assert "Round up, not down" in follow(quick, tree).out
+    host.review(1, "APPROVED")
+    follow(quick, tree)
+    assert "waits for a person" not in quick("status", cwd=tree).out
+
+
 @pytest.mark.thorough
 def test_what_was_merged_without_the_last_push_is_proposed_anew(
     quick: QuickQueen, host: ScriptedHost, tree: Path

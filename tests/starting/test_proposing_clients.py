@@ -35,7 +35,7 @@ _PROMPT = "You are"
 """How the prompt of `queen start` begins."""
 _MENDS = (
     "git diff --name-only --diff-filter=U | while read name; do "
-    "sed -i '/^[<=>|]\\{{7\\}}/d' $name; done; echo line >> {0}.txt; echo it is done"
+    "sed -i '/^[<=>|]\\{{7\\}}/d' $name; git add $name; done; echo line >> {0}.txt; echo it is done"
 )
 _DIES = "test -e ../died || {{ touch ../died; kill -9 $PPID; }}; " + _MENDS
 

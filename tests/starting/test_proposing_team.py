@@ -120,8 +120,21 @@ def test_a_team_waits_for_a_host_that_is_away(team: Team, host: ScriptedHost) ->
     assert "before everything was done: --max-minutes" in ran.out
 
 
-def test_a_team_waits_for_its_pull_requests(team: Team, host: ScriptedHost) -> None:
+SOON = """
+import sys
+if "start" in sys.orig_argv:
+    from queenbee.starting import obstacles
+    obstacles._TRY_AGAIN_S = 0.5
+"""
+
+
+@pytest.mark.parametrize("is_away", [False, True])
+def test_a_team_waits_for_its_pull_requests(team: Team, host: ScriptedHost, is_away: bool) -> None:
     issues = team.issues(1)
+    if is_away:  # When the first one comes.
+        with (team.bin / "sitecustomize.py").open("a") as file:
+            file.write(SOON)
+        host.changes = "refused"
     running = team.begun("--agent", team.agent(WORKS), "--size", "1")
     note = Path(team.hive().layout.state_dir, "code-host.json")
     team.wait(lambda: host.pulls)
@@ -142,7 +155,9 @@ def test_a_team_waits_for_its_pull_requests(team: Team, host: ScriptedHost) -> N
 
 MENDS = """
 if [ "$QUEEN_ISSUE" = x-2 ] && [ ! -e "$0.died" ]; then : > "$0.died"; kill -9 $$; fi
-git diff --name-only --diff-filter=U | while read name; do sed -i '/^[<=>|]\\{7\\}/d' "$name"; done
+git diff --name-only --diff-filter=U | while read name; do
+    sed -i '/^[<=>|]\\{7\\}/d' "$name"; git add "$name"
+done
 echo "$QUEEN_ISSUE by $QUEEN_DROID" >> "$FILE"
 """
 

@@ -219,7 +219,9 @@ SCENES: tuple[type[Scene], ...] = (
 
 
 def lines_of(tree: str) -> set[bytes]:
-    """Returns the usable lines that a fresh reader sees, of all ledgers."""
+    """Returns the usable lines that a fresh reader sees, of all ledgers; none without a hive."""
+    if not os.path.isdir(os.path.join(tree, ".beads")):
+        return set()
     with open_hive(tree, "queen") as hive:
         for kind in hive.kinds():
             hive.state(kind)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from queenbee.core.reviews.review import Review, proposed_branch
+from queenbee.core.reviews.review import PERSON, Review, proposed_branch
 from queenbee.errors import QueenError
 from queenbee.git.proposing.proposing import (
     Proposing,
@@ -67,8 +67,10 @@ def propose(  # noqa: PLR0913 - by name
             tell(wrong)
     texts = {"url": made.url, "branch": proposing.branch, "target": target}
     review = Review(made.number, head=commit, fork=made.fork, **texts)
-    if proposing.review is not None:  # Also of one that was closed.
-        review.rounds, review.told = proposing.review.rounds, proposing.review.told
+    if (before := proposing.review) is not None:  # Also of one that was closed.
+        review.rounds, review.told = before.rounds, before.told
+        if before.asks and (before.number, before.head) == (made.number, commit):
+            review.asks = PERSON  # Its droid was told, and leaves it as it is.
     for each in known:
         hive.assignments.put_in_review(each, review)
         try:

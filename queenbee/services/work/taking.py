@@ -409,18 +409,23 @@ def _begin(hive: Services, assignment: Assignment, *, again: bool) -> Begin:
 
 
 def _first(hive: Services, place: PlaceInLine) -> tuple[list[Issue], list[str]]:
-    """Returns the first issues that are left when each of those who wait longer has taken one, and
-    the names of these; further ones, since others may take the first meanwhile.
+    """Returns the first issues that are left when each of those who wait longer has taken one that
+    it may take, and the names of these; further ones, since others may take the first meanwhile.
     """
     line = [each for each in hive.queue.everything() if each.droid != hive.actor]
     wanted = {each.want.issue_id for each in line if each.want.issue_id is not None}
     wanted |= {*issues_landing(hive.layout, hive.actor)}
     before = hive.queue.ahead_of(place.want, before=place.name) if line else []
     candidates = _candidates(hive, len(before) + _FURTHER, without=wanted)
+    for one in before:
+        team = roster.looked_after(hive.layout, one.droid)
+        may = (each for each in candidates if team is None or team.may_take(each))
+        if (taken := next(may, None)) is not None:
+            candidates.remove(taken)
     names = {each.name for each in before}
     first = [each for each in line if each.name in names or each.want.issue_id is not None]
     ahead = list(dict.fromkeys(each.droid for each in first))
-    return candidates[len(before) :], ahead
+    return candidates, ahead
 
 
 def _mine(hive: Services) -> Assignment | None:

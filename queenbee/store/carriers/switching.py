@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from queenbee.core.ids import RANDOM_BYTES
-from queenbee.errors import InvalidInput
+from queenbee.errors import InvalidInput, QueenError
 from queenbee.store.carriers.carrier import Fault
 from queenbee.store.carriers.engine import Engine, without_psycopg
 from queenbee.store.layout import noted_hive
 from queenbee.store.settings import FILE_NAME
+from queenbee.store.trust import Trust
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -23,14 +25,20 @@ KINDS = ("files", "postgres")
 
 
 def use(
-    layout: Layout, kind: str, name: str | None = None, look: Look = lambda kind, lines: None
+    layout: Layout,
+    kind: str,
+    name: str | None = None,
+    look: Look = lambda kind, lines: None,
+    *,
+    is_typed: bool = False,
 ) -> dict[str, object]:
     """Carries the hive over, verifies every line, and switches to it.
 
     `name` is the hive's name in the database; `look` gets the lines of each kind before that does,
-    and raises what refuses them. Repeating it adds what is missing. Raises
-    `InvalidInput`, `StoreError` and `Unreachable`; the old place is then still in use, unless the
-    message says that the hive is in a database and the settings say files, or the reverse.
+    and raises what refuses them. Repeating it adds what is missing. A person who has typed it for a
+    database has agreed to that; else somebody has to have. Raises `InvalidInput`, `StoreError` and
+    `Unreachable`; the old place is then still in use, unless the message says that the hive is in a
+    database and the settings say files, or the reverse.
     """
     carrying = _carrying()
     known = layout.settings.engine_hive or noted_hive(layout)
@@ -42,10 +50,14 @@ def use(
             hint="queen hive engine use postgres",
         )
     hive = known or name or _new_name(layout)
+    if kind == "files" or not is_typed:
+        carrying.refuse_unagreed(layout, hive)
     if kind == "files":
         carried = carrying.to_files(layout, hive)
     else:
         carried = carrying.to_postgres(layout, hive, look)
+        with suppress(QueenError):  # Where it cannot be kept, it is asked for.
+            Trust(layout).add([carrying.of_hive(layout, hive)])
     kinds = {each: {"lines": lines, "added": added} for each, (lines, added) in carried.items()}
     return {"engine": kind, "hive": hive, "kinds": kinds}
 

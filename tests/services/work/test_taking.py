@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
 from functools import partial
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 from acting import answer
 from hives import Clock, Queen, environment, snapshot, write_lines
+from waiters import waits
 
 from queenbee import Hive
 from queenbee.core.queue import Want
@@ -18,6 +20,8 @@ from queenbee.errors import Busy, Held
 from queenbee.services.waiting.pauses import finish
 from queenbee.services.work import taking
 from queenbee.services.work.taking import Begin, Nothing
+from queenbee.store.droids import roster
+from queenbee.store.droids.liveness import described
 
 pytestmark = pytest.mark.both_engines(thorough=True)
 
@@ -124,6 +128,18 @@ class TestAnIssueThatGoesBetweenTheLookAndTheTurn:
             taken = finish(taking.take_next(hive))
         assert isinstance(taken, Begin)
         assert taken.assignment.issue_id == "qb-2"
+
+
+def test_who_waits_longer_keeps_nobody_from_what_it_gave_back(
+    hive: Hive, reviewer: Hive, open_as: Opener, tracker: Path
+) -> None:
+    """It waits within its `queen land --next`, say; nobody else would ever take it."""
+    write_lines(tracker, row("qb-1"), row("qb-2"))
+    said = {"supervisor": described(os.getpid()), "without": ["qb-1"]}
+    roster.write(hive.layout, roster.Entry(reviewer.actor, said))
+    with waits(reviewer, any_issue=True):
+        assert begun(hive)["issue_id"] == "qb-1"
+        assert nothing(open_as("ui"))["ahead"] == [reviewer.actor]
 
 
 def test_an_issue_that_one_has_already_comes_again(hive: Hive, tracker: Path) -> None:

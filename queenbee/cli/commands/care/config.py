@@ -27,13 +27,14 @@ from queenbee.store.creating import in_toml
 from queenbee.store.droids.session_names import find_actor
 from queenbee.store.settings import FILE_NAME, JUDGING, SETTINGS, Setting, last_good_path
 from queenbee.store.settings_file import changing_text
-from queenbee.store.trust import Trust
+from queenbee.store.trust import DATABASE, Trust
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from queenbee.library.hive import Hive
     from queenbee.store.layout import Layout
+    from queenbee.store.trust import Proposal
 
 _NAME = click.argument("name", metavar="NAME")
 
@@ -262,12 +263,9 @@ def trust(hive: Hive, yes: bool, lists: bool, forget: bool) -> dict[str, object]
     somebody on this machine has seen its commands. A changed command asks again. What you typed
     here counts as seen. No questions on this machine: git config --global queenbee.trust all.
     """
-    from queenbee.git.landing.judged.judging import unseen  # noqa: PLC0415 - start-up
     from queenbee.store.droids.agent_callers import is_by_agent  # noqa: PLC0415 - start-up
 
-    tree, known = hive.layout.tree, Trust(hive.layout)
-    waiting = [*unseen(hive), *unseen_settings(hive.layout, tree, os.environ)]
-    waiting = [*{each.key: each for each in waiting}.values()]
+    known, waiting = Trust(hive.layout), _of_database(hive) or _of_files(hive)
     found: dict[str, object] = {"trusted": [], "seen": [], "forgotten": forget, "lists": lists}
     found["waiting"] = len(waiting)
     if lists:
@@ -279,19 +277,43 @@ def trust(hive: Hive, yes: bool, lists: bool, forget: bool) -> dict[str, object]
         )
     if forget:
         known.forget()
-    elif yes:
+        return found
+    _agree(hive, waiting, yes=yes)
+    if waiting and waiting[0].kind == DATABASE:  # What else waits is told by what is in there.
+        more = _of_files(hive)
+        _agree(hive, more, yes=yes)
+        waiting = [*waiting, *more]
+    return {**found, "trusted": [each.to_dict() for each in waiting]}
+
+
+def _of_database(hive: Hive) -> list[Proposal]:
+    if hive.layout.settings.engine_kind == "files":
+        return []
+    from queenbee.store.carriers.postgres.agreed import unagreed  # noqa: PLC0415 - start-up
+
+    return unagreed(hive.layout, hive.layout.settings.engine_hive)
+
+
+def _of_files(hive: Hive) -> list[Proposal]:
+    from queenbee.git.landing.judged.judging import unseen  # noqa: PLC0415 - start-up
+
+    found = [*unseen(hive), *unseen_settings(hive.layout, hive.layout.tree, os.environ)]
+    return [*{each.key: each for each in found}.values()]
+
+
+def _agree(hive: Hive, waiting: list[Proposal], *, yes: bool) -> None:
+    if yes:
         show_commands(hive.layout, waiting)
-        known.add(waiting)
-    else:
-        try:
-            Consent.of(hive).require(waiting)
-        except Untrusted as error:  # Its way out is this very command.
-            error.hint = (
-                "in a terminal, queen config trust asks; queen config trust --yes shows the "
-                "commands, and trusts them"
-            )
-            raise
-    return {**found, "trusted": [] if forget else [each.to_dict() for each in waiting]}
+        Trust(hive.layout).add(waiting)
+        return
+    try:
+        Consent.of(hive).require(waiting)
+    except Untrusted as error:  # Its way out is this very command.
+        error.hint = (
+            "in a terminal, queen config trust asks; queen config trust --yes shows the "
+            "commands, and trusts them"
+        )
+        raise
 
 
 config: QueenGroup = group(

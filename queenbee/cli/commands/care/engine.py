@@ -12,6 +12,7 @@ from queenbee.cli.terminal import say
 from queenbee.core.text import lines_counted, printable
 from queenbee.store import layout
 from queenbee.store.carriers import switching
+from queenbee.store.droids.agent_callers import is_by_agent
 from queenbee.store.layout import Layout
 
 
@@ -61,7 +62,8 @@ def use(call: Invocation, kind: str, name: str | None) -> dict[str, object]:
     from queenbee.git.remote.withheld import refuse_secret_lines  # noqa: PLC0415 - start-up
 
     here = _layout(call)
-    return switching.use(here, kind, name, partial(refuse_secret_lines, here))
+    look, is_typed = partial(refuse_secret_lines, here), not is_by_agent(here)
+    return switching.use(here, kind, name, look, is_typed=is_typed)
 
 
 @command(show=_show_status, example="queen hive engine status", opens_hive=False)

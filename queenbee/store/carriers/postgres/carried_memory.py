@@ -10,14 +10,13 @@ from __future__ import annotations
 import os
 import threading
 from contextlib import contextmanager, suppress
-from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 from queenbee.core.kinds import KINDS
 from queenbee.errors import QueenError
 from queenbee.store import safe_open
+from queenbee.store.carriers.postgres.agreed import memory_path, refuse_unagreed
 from queenbee.store.carriers.postgres.connection import AT_ONCE, End, followed
-from queenbee.store.carriers.postgres.health import address
 from queenbee.store.carriers.postgres.postgres_carrier import PostgresCarrier
 from queenbee.store.creating import make_state_dir
 from queenbee.store.files import split_lines
@@ -47,7 +46,7 @@ class CarriedMemory(Memory):
     """What is known here of the lines in a database."""
 
     def __init__(self, layout: Layout, carrier: PostgresCarrier | None = None) -> None:
-        super().__init__(_path(layout))
+        super().__init__(memory_path(layout, layout.settings.engine_hive))
         self._layout = layout
         self.carrier: PostgresCarrier = carrier or PostgresCarrier(layout)
         self._thread = _OfThread()
@@ -151,6 +150,10 @@ class CarriedMemory(Memory):
         else:
             self._ends.update(known)
 
+    def note(self, name: str, value: object) -> None:
+        refuse_unagreed(self._layout, self.carrier.hive)
+        super().note(name, value)
+
     def unusable(self, kind: str) -> int:
         return self.asked(lambda: self.database.number(f"unusable {kind}"))
 
@@ -227,10 +230,3 @@ class CarriedMemory(Memory):
                 self._take_in(answer.rows, answer.carried)
             except sqlite.Error as error:
                 raise refusal(self.database.path, error) from error
-
-
-def _path(layout: Layout) -> str:
-    """Returns where the memory of this database's hive is: two databases never share one."""
-    said = repr((address(layout.settings.database), layout.settings.engine_hive))
-    name = blake2b(said.encode(), digest_size=8).hexdigest()
-    return os.path.join(layout.state_dir, "postgres", f"{name}.sqlite3")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from queenbee.errors import Busy, QueenError
 from queenbee.store import creating
 from queenbee.store.carriers.postgres import faults
+from queenbee.store.carriers.postgres.agreed import refuse_unagreed
 from queenbee.store.carriers.write import Write
 from queenbee.store.layout import note_engine, noted_hive
 
@@ -35,6 +36,7 @@ class CarriedWrite(Write):
         """Begins the turn, with the note that the hive is in a database."""
         layout, hive = self._layout, self._carried.carrier.hive
         layout.refuse_if_moved()
+        refuse_unagreed(layout, hive)
         if noted_hive(layout) != hive:
             creating.make_state_dir(layout)
             note_engine(layout, hive)

@@ -17,6 +17,7 @@ from queenbee.errors import StoreError
 from queenbee.store import creating, safe_open
 from queenbee.store.carriers.carrier import Fault
 from queenbee.store.carriers.postgres import faults
+from queenbee.store.carriers.postgres.agreed import of_hive, refuse_unagreed
 from queenbee.store.carriers.postgres.connection import Connection, End, followed, numbered
 from queenbee.store.carriers.postgres.ddl import bring_up_to_date, chained
 from queenbee.store.carriers.postgres.health import place
@@ -34,7 +35,15 @@ if TYPE_CHECKING:
     from queenbee.store.carriers.postgres.connection import Row
     from queenbee.store.layout import Layout
 
-__all__ = ("only_in_files", "place", "to_files", "to_postgres", "verified")
+__all__ = (
+    "of_hive",
+    "only_in_files",
+    "place",
+    "refuse_unagreed",
+    "to_files",
+    "to_postgres",
+    "verified",
+)
 
 _SOME = 1_000
 _LONG_S = 600

@@ -27,7 +27,7 @@ def address(conninfo: str) -> list[str]:
     try:
         said |= {name: str(value) for name, value in conninfo_to_dict(conninfo).items()}
     except psycopg.Error:
-        return [conninfo]
+        return [place(conninfo)]  # Nobody connects to it, and it may hold a password.
     return [said.get(name, "") for name in _ADDRESS]
 
 

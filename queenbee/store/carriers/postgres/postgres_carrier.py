@@ -16,6 +16,7 @@ import psycopg
 
 from queenbee.errors import QueenError
 from queenbee.store.carriers.postgres import faults, health
+from queenbee.store.carriers.postgres.agreed import refuse_unagreed
 from queenbee.store.carriers.postgres.connection import Answer, Connection, numbered
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ class PostgresCarrier:
     """Connects when it is first asked. Safe for threads. Raises `Unreachable` and `StoreError`."""
 
     def __init__(self, layout: Layout) -> None:
+        self._layout = layout
         self._settings = layout.settings
         self.hive: str = layout.settings.engine_hive
         self.patience_s: float = 10.0
@@ -194,6 +196,7 @@ class PostgresCarrier:
         settings = self._settings
         if not settings.database:
             raise faults.no_address("the hive is in PostgreSQL, and nothing says where that is")
+        refuse_unagreed(self._layout, self.hive)
         try:
             return Connection(
                 settings.database,

@@ -1,0 +1,131 @@
+"""A clone, or what it pulls, names a hive in the user's database: nobody has agreed to that."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import postgres_server
+import pytest
+from hives import Queen, QuickQueen, at_a_terminal, git
+from sync_worlds import World
+
+from queenbee import Hive
+from queenbee.git.remote.syncing import sync
+from queenbee.services import unasked
+from queenbee.store.carriers.postgres.agreed import unagreed
+from queenbee.store.layout import note_engine
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def private(server: Any) -> str:
+    """A hive of another repository, with one line."""
+    hive = str(server.new_hive())
+    line = b'{"v":1,"id":"as-1","rev":1,"issue_id":"secret-1","droid":"ann","status":"active"}'
+    postgres_server.append(hive, "assignments", [line])
+    return hive
+
+
+@pytest.fixture
+def clone(beads: Path, server: Any, private: str, asking: Path, quick: QuickQueen) -> QuickQueen:
+    """A clone that says that it is that hive."""
+    postgres_server.use(beads, server, private)
+    git(beads.parent, "add", "--all")
+    git(beads.parent, "commit", "-qm", "settings")
+    return quick
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("status",),
+        ("log",),
+        ("claim", "x-1", "--new"),
+        ("hive", "engine", "use", "files"),
+        ("hive", "engine", "use", "postgres"),
+    ],
+    ids="-".join,
+)
+def test_nothing_is_read_or_written_before_a_person_agrees(
+    clone: QuickQueen, private: str, words: tuple[str, ...]
+) -> None:
+    before = postgres_server.lines(private)
+    done = clone(*words, as_="ui", env={"CLAUDECODE": "1"})
+    assert done.code == 7 and "secret-1" not in done.out, done
+    assert f"this clone uses the hive {private} of your database" in done.err
+    assert "a person says so: queen config trust" in done.err
+    assert postgres_server.lines(private) == before
+    assert not (clone.cwd / ".git" / "queenbee" / "engine").exists()
+
+
+def test_a_person_is_shown_which_hive_of_which_database(clone: QuickQueen, private: str) -> None:
+    status, shown = at_a_terminal(Queen(clone.cwd), "y\n", "config", "trust")
+    assert status == 0 and f"reads and writes the hive {private}" in shown, shown
+    assert "in your database [" in shown
+    assert "secret-1" in clone("log").out
+
+
+def test_who_types_that_it_is_in_the_database_has_agreed(clone: QuickQueen) -> None:
+    assert clone("hive", "engine", "use", "postgres").code == 0
+    assert "secret-1" in clone("log").out
+
+
+def test_another_hive_is_asked_for_again(clone: QuickQueen, beads: Path, server: Any) -> None:
+    assert clone("config", "trust", "--yes").code == 0
+    assert clone("log").code == 0
+    postgres_server.use(beads, server)
+    assert clone("log").code == 7
+
+
+def test_where_this_clone_has_written_before_it_goes_on(
+    clone: QuickQueen, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    assert clone("config", "trust", "--yes").code == 0
+    assert clone("claim", "x-1", "--new", as_="ui").code == 0
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "other"))
+    assert clone("log").code == 0
+    elsewhere = os.environ[postgres_server.URL].replace("/postgres?", "/template1?")
+    assert "has agreed" in clone("log", env={postgres_server.URL: elsewhere}).err
+
+
+def test_an_exchange_leaves_nothing_that_says_that_somebody_agreed(
+    clone: QuickQueen, private: str, tmp_path: Path
+) -> None:
+    git(tmp_path, "init", "-q", "--bare", "there")
+    git(clone.cwd, "remote", "add", "origin", str(tmp_path / "there"))
+    for _ in range(2):
+        assert clone("sync").code == 7
+    with Hive.open(clone.cwd, droid="ui", env=postgres_server.environment()) as hive:
+        note_engine(hive.layout, private)
+        assert unagreed(hive.layout, private)
+        hive.engine.memory.identity()
+        assert unagreed(hive.layout, private)
+    assert git(tmp_path / "there", "branch") == ""
+
+
+def test_what_is_sent_unasked_is_what_somebody_sent_of_this_hive(
+    tmp_path: Path, server: Any
+) -> None:
+    world = World(tmp_path)
+    settings = '[sync]\nwhen = "write"\n'
+    (world.clone("ada") / ".beads" / "queen.toml").write_text(settings)
+    ada = world.hive("ada")
+    sync(ada)
+    unasked.allow(ada.layout)
+    assert unasked.is_allowed(ada.layout)
+    beads = world.folder / "ada" / ".beads"
+    hive = postgres_server.use(beads, server)
+    (beads / "queen.toml").write_text(f"{(beads / 'queen.toml').read_text()}{settings}")
+    moved = Hive.open(world.folder / "ada", droid="ada", env=postgres_server.environment())
+    assert moved.layout.settings.engine_hive == hive
+    assert not unasked.is_allowed(moved.layout)
+    moved.assignments.claim("shop-1")
+    unasked.request(moved.layout)
+    assert not unasked.wants_exchange(moved.layout)
+    unasked.allow(moved.layout)
+    unasked.request(moved.layout)
+    assert unasked.wants_exchange(moved.layout)
+    moved.close()
