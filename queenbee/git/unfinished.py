@@ -107,8 +107,8 @@ class Unfinished:
         self.aside: str | None = None
         """The folder with the files that no commit keeps as they are."""
 
-    def sentence(self) -> str:
-        """Returns where it is, in words; empty if there is none."""
+    def sentence(self, issue_id: str = "ISSUE") -> str:
+        """Returns where it is, and how to go on with the issue; empty if there is none."""
         parts = []
         if self.files:
             parts.append(f"{len(self.files)} file{'s' * (len(self.files) > 1)} not committed")
@@ -118,7 +118,8 @@ class Unfinished:
             return ""
         kept = ""
         if self.branch is not None:
-            kept = f", on branch {mentioned(self.branch)}; {ways_on(self._layout, self.branch)}"
+            ways = ways_on(self._layout, self.branch, issue_id)
+            kept = f", on branch {mentioned(self.branch)}; {ways}"
         if self.aside is not None:
             kept += f"; what git does not keep as it is was set aside in {mentioned(self.aside)}"
         return f"unfinished in {mentioned(self.worktree)}: {' and '.join(parts)}{kept}"
@@ -128,12 +129,12 @@ class Unfinished:
         return {name: value for name, value in vars(self).items() if name[0] != "_"}
 
 
-def ways_on(layout: Layout, branch: str) -> str:
+def ways_on(layout: Layout, branch: str, issue_id: str) -> str:
     """Returns how to see what a branch keeps, and to go on with it: nothing has checked that, and
     `git merge` would bring it to the main branch where a person reads this.
     """
     shows = suggested("git diff", f"{target_branch(layout) or 'HEAD'}...{branch}")
-    new = suggested("queen worktree add NAME ISSUE", branch=branch)
+    new = suggested("queen worktree add NAME", issue_id, branch=branch)
     return f"{shows} shows it; go on with it in your worktree, or in a new one: {new}"
 
 

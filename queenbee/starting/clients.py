@@ -191,6 +191,13 @@ def client_of(command: str, env: Mapping[str, str]) -> Client:
                 f"{program} is no program that can be run",
                 hint=f"{suggested('chmod +x', program)}, or name another program",
             )
+        if os.path.isfile(program) and not (
+            "/" in program or shutil.which(program, path=env.get("PATH"))
+        ):
+            raise InvalidInput(
+                f"{program} is a file here, and not on the PATH",
+                hint=suggested("queen start --agent", os.path.abspath(program)),
+            )
         return Client(command, (), (), (), (), loops=False)
     if shutil.which(known.headless[0], path=env.get("PATH")) is None:
         raise MissingPackage(

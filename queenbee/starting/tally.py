@@ -4,11 +4,31 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from queenbee.core.records import Message
+from queenbee.core.timestamps import instant_ms
+from queenbee.store.droids import roster
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from queenbee.core.records import Assignment, AssignmentStatus
     from queenbee.workflows.complete_hive import Hive
+
+
+def left_alone(hive: Hive) -> dict[str, str]:
+    """Returns the issues that agents of a run gave back which landed others, each with who did
+    last: as long as nobody has taken or changed one, or written about it.
+    """
+    noted = roster.given_back(hive.layout)
+    found = {}
+    for issue, by in hive.issues.given_back() if any(noted.values()) else ():
+        since_ms = instant_ms(by.updated_at) or 0
+        told = hive.state("messages").select({"issue_id": issue.id}, since_ms=since_ms + 1)
+        is_new = (instant_ms(issue.updated_at) or 0) > since_ms
+        is_new |= any(not Message(each).by_hive for each in told)
+        if noted[issue.id] and not is_new:
+            found[issue.id] = by.droid
+    return found
 
 
 class Tally:

@@ -18,6 +18,7 @@ from queenbee.git.worktrees.pruning import prune
 from queenbee.starting.clients import CLIENTS
 from queenbee.starting.crew import Crew
 from queenbee.starting.ending import Ended, Reason
+from queenbee.starting.tally import left_alone
 from queenbee.store import safe_open
 from queenbee.store.droids import roster, spending
 from queenbee.store.droids.agent_callers import forget_team, note_team
@@ -81,6 +82,8 @@ class Team:
         self.workers: Sequence[BeadWorker] = ()
         self._known_usd = -1.0
         self._too_dear: dict[str, str] = {}
+        self._left: dict[str, Reason] = {}
+        """What earlier runs gave back, and this one leaves alone."""
 
     def run(self, on_tick: Callable[[Team], None] = lambda _: None) -> Ended:
         """Starts the agents and looks after them; returns when none is at work any more.
@@ -110,8 +113,15 @@ class Team:
             tries(self._hive, self._crew.names(), tell=self._tell, interrupts=interrupts)
             exchange(self._hive, self._tell)
             self.workers = self._crew.assemble(interrupts)
+            self._left = {
+                key: _left_alone(key, droid)
+                for key, droid in left_alone(self._hive).items()
+                if key not in (self._wanted.only or ())
+            }
             for each in self.workers:
                 each.too_dear = self._too_dear
+            for said in self._left.values():
+                self._tell(said.text)
             ended = self._ended(self._look_after(interrupts, on_tick))
             exchange(self._hive, self._tell)
             return ended
@@ -206,7 +216,8 @@ class Team:
                         f"it has cost {usd:.2f} USD: --max-issue-cost {most:g} is reached"
                     )
         back = [key for each in self.workers for key in each.gave_back]
-        found = {key for key in back if back.count(key) >= _MOST_TRIED} | self._too_dear.keys()
+        found = {key for key in back if back.count(key) >= _MOST_TRIED}
+        found |= self._too_dear.keys() | self._left.keys()
         for each in self.workers:
             found |= {*each.given_up, *each.obstacles}
         for issue_id in found:
@@ -264,7 +275,7 @@ class Team:
             self._cost_usd,
         )
         said = ended.sentences()
-        back = sorted({each.issue_id or "" for each in reasons if each.code == "gave_back"})
+        back = self._given_back(reasons)
         ran = dict(ended.clients)
         roster.note_end(self._hive.layout, self._hive.now_ms(), said, ran, back)
         try:
@@ -281,6 +292,20 @@ class Team:
                 self._tell(f"removed {gone.place.path}: all of it has landed{also}")
         return ended
 
+    def _given_back(self, reasons: Sequence[Reason]) -> dict[str, bool]:
+        """Returns the issues that were given back, and whether that is their own fault, as others
+        landed.
+        """
+        before = roster.given_back(self._hive.layout)
+        has_landed = any(each.entry.landed for each in self.workers)
+        others = {each.name for each in self.workers if each.ended_early}
+        return {
+            key: (has_landed or before.get(key, False))
+            and not (key in self._too_dear or each.agent in others)
+            for each in reasons
+            if each.code == "gave_back" and (key := each.issue_id)
+        }
+
     def _reasons(
         self, left: Sequence[str], held: Sequence[tuple[BeadWorker, str]]
     ) -> Iterator[Reason]:
@@ -288,7 +313,8 @@ class Team:
         ended early.
         """
         # Several agents may have given an issue back, one after the other: the last one tells.
-        found = {one.issue_id or one.agent: one for each in self.workers for one in each.reasons()}
+        own = (one for each in self.workers for one in each.reasons())
+        found = self._left | {one.issue_id or str(one.agent): one for one in own}
         yield from (each for each in found.values() if each.issue_id in (None, *left))
         for key in sorted(self._too_dear.keys() & {*left} - found.keys()):
             yield Reason("limit", f"{key} is left: {self._too_dear[key]}", key)
@@ -305,6 +331,14 @@ class Team:
             because = standing.because
             if standing.state == "on_hold" and because and key not in found:
                 yield Reason("on_hold", f"{key} is on hold: {because}", key, why=because)
+
+
+def _left_alone(issue_id: str, droid: str) -> Reason:
+    again = suggested("queen start", issues=issue_id)
+    text = (
+        f"{issue_id} is left alone: {droid} gave it back, and nobody has changed it since; {again}"
+    )
+    return Reason("gave_back", f"{text} tries it again", issue_id, droid)
 
 
 def _kept(worker: BeadWorker, issue_id: str) -> Reason:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from queenbee.agents.client_settings import unseen_settings
 from queenbee.checks.consent import untrusted
-from queenbee.core.text import last_said, printable, quotation, shortened
+from queenbee.core.text import last_said, printable, quotation, shortened, suggested
 from queenbee.errors import Conflict, NotFound, NotReady, QueenError, Untrusted
 from queenbee.git.contents.landing_messages import Messages
 from queenbee.git.landing.committing import commit_all
@@ -153,12 +153,13 @@ class Worker(PlacedAgent):
 
     def reasons(self) -> list[Reason]:
         """Returns why it did not land what it had, and why it ended before the team."""
+        output = f"its output: {suggested('queen start', logs=self.name)}"
         found = [
             Reason("waits", each.sentence, each.issue_id, self.name, each.why)
             for each in self.obstacles.values()
         ]
         found += [
-            Reason("gave_back", f"{key}: {why}", key, self.name)
+            Reason("gave_back", f"{key}: {self.name} gave it back: {why}; {output}", key, self.name)
             for key, why in self.gave_back.items()
         ]
         if self.unseen:
@@ -197,7 +198,7 @@ class Worker(PlacedAgent):
             return
         self._is_unclear = self._is_unclear or held is None
         if dear := self.too_dear.get(taken.assignment.issue_id):
-            self._give_back(taken.assignment, f"{self.name} gave it back: {dear}")
+            self._give_back(taken.assignment, dear)
             return
         self._run(taken)
 
@@ -341,7 +342,7 @@ class Worker(PlacedAgent):
         if self._was_denied and result.code == NOTHING and not self.entry.landed:
             # The next attempt would fare no better, and neither would the next issue.
             self.failures += 1
-            self._give_back(held, f"{self.name} stops: {why}")
+            self._give_back(held, why)
             self.ended_early = why
             self._note("ended")
         else:
@@ -517,10 +518,10 @@ class Worker(PlacedAgent):
         for each in self._tally.given_back():
             if each.issue_id not in self.entry.without:  # Else it was given back for it.
                 self.failures += 1
-                why = f"{self.name} gave it back: {each.reason or 'without a reason'}"
+                why = each.reason or "without a reason"
                 self.gave_back[each.issue_id] = why
                 self.leave_alone(each.issue_id)
-                self.tell(f"{each.issue_id}: {why}")
+                self.tell(f"{self.name} gave {each.issue_id} back: {why}")
 
     def _land(self, issue_id: str) -> None:
         self._make_fit()
@@ -558,17 +559,18 @@ class Worker(PlacedAgent):
         `recorded` is what they read in place of `why`.
         """
         ends = f"{self._starts} end{'s' * (self._starts > 1)}"
-        why = why or f"{self.name} gave it back after {ends} without a landing: {self._why}"
+        why = why or f"{ends} without a landing: {self._why}"
+        said = f"{self.name} gives {held.issue_id} back: {why}"
         self._abort_landing(held.issue_id)
         try:
             self._make_fit()
             unfinished = self._put_away(held)
         except (QueenError, OSError) as error:
             self.gave_back[held.issue_id] = why
-            self.tell(why)
+            self.tell(said)
             self._end_early(f"its worktree could not be cleared: {error}")
             return None
-        sentence = unfinished.sentence() if unfinished is not None else ""
+        sentence = unfinished.sentence(held.issue_id) if unfinished is not None else ""
         reason = "; ".join(filter(None, (why, sentence)))
         kept = "; ".join(filter(None, (recorded or why, sentence)))
         self.entry.without.append(held.issue_id)
@@ -577,7 +579,7 @@ class Worker(PlacedAgent):
             self.hive.assignments.release(held.issue_id, reason=kept)
         self.gave_back[held.issue_id] = reason
         if tells:
-            self.tell(reason)
+            self.tell(said)
         return unfinished
 
     def _look_for_signs(self) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from hives import COMMAND, Ran, commit_file, git
-from teams import LIMIT_S, WORKS, Team
+from teams import COUNTS, LIMIT_S, WORKS, Team, runs
 
 from queenbee import Hive
 from queenbee.starting import team as teams
@@ -210,10 +210,12 @@ class TestAnAgentThatFails:
         assert "git merge" not in found.out + ran.out
         assert "git diff main...unfinished/x-1-ui shows it" in found.out
         git(team.repo, "diff", "main...unfinished/x-1-ui")
-        way = "queen worktree add NAME ISSUE --branch unfinished/x-1-ui"
-        assert way in ran.out
+        way = "queen worktree add NAME x-1 --branch unfinished/x-1-ui"
+        assert ran.out.count(way) == 1
+        assert "x-1: ui gave it back: 3 ends without a landing: it ended with status 3" in ran.out
+        assert "its output: queen start --logs ui" in ran.out
         assert team.queen("release", "x-1", as_="lead").code == 0
-        made = team.queen(*way.replace("NAME ISSUE", "bo x-1").split()[1:], as_="lead")
+        made = team.queen(*way.replace("NAME", "bo").split()[1:], as_="lead")
         assert made.code == 0, made
         at = team.repo.parent / "repo-bo"
         assert (at / "x-1.txt").read_text() == "half\n"
@@ -315,7 +317,7 @@ class TestAnAgentThatFails:
         ran = team.start("--agent", team.agent(gives_up), "--size", "3")
         assert ran.code == 1
         assert (team.bin / "agent.runs").read_text() == "\n\n"
-        assert ran.out.count("x-1: amber gave it back: cannot be done") == 1
+        assert ran.out.count("amber gave x-1 back: cannot be done") == 1
         assert "it ended before everything was done: issues were given back" in ran.out
 
     def test_by_giving_issues_back_meets_the_limit_of_failures(self, team: Team) -> None:
@@ -324,6 +326,28 @@ class TestAnAgentThatFails:
         ran = team.start("ui", "--agent", team.agent(gives_up), "--max-failures", "2")
         assert len(team.hive().assignments.find(status="released")) == 2
         assert "--max-failures 2 is reached" in ran.out
+
+    def test_has_the_next_run_leave_alone_what_failed_where_others_landed(self, team: Team) -> None:
+        team.issues(2)
+        fails = team.agent(f'{COUNTS}[ "$QUEEN_ISSUE" = x-1 ] && exit 3\n{WORKS}')
+        assert team.start("ui", "--agent", fails).code == 1
+        before = runs(team)
+        left = "x-1 is left alone: ui gave it back, and nobody has changed it since"
+        for _ in range(2):  # Not only the next run.
+            ran = team.start("ui", "--agent", fails)
+            assert (ran.code, ran.out.count(left), runs(team)) == (1, 2, before)
+        named = team.start("ui", "--agent", fails, "--issues", "x-1")
+        assert (named.code, left in named.out, runs(team)) == (1, False, before + 3)
+        assert left in team.start("ui", "--agent", fails).out
+        assert runs(team) == before + 3
+        team.queen("msg", "send", "ui", "use the other file", "--issue", "x-1", as_="human")
+        assert team.start("ui", "--agent", team.agent(COUNTS + WORKS)).code == 0
+        assert sorted(team.done()) == ["x-1", "x-2"]
+
+    def test_has_the_next_run_try_all_again_if_nothing_landed(self, team: Team) -> None:
+        team.issues(1)
+        assert team.start("ui", "--agent", team.agent("exit 3\n")).code == 1
+        assert team.start("ui", "--agent", team.agent(WORKS)).code == 0
 
     def test_twice_by_two_agents_is_left_to_people(self, team: Team) -> None:
         team.issues(1)
@@ -570,7 +594,8 @@ class TestAClient:
         team.program("claude", f"echo '{denied}'\n")
         ran = team.start("ui", "--agent", "claude")
         assert (
-            "ui stops: it made nothing; it was refused a permission: queen start --yolo" in ran.out
+            "ui gives x-1 back: it made nothing; it was refused a permission: queen start --yolo"
+            in ran.out
         )
         assert "again" not in ran.out
 
@@ -704,6 +729,10 @@ class TestAClient:
         assert team.start("ui", "--agent", "cloude").code == 2
         refused = team.start("ui", "--agent", str(team.bin / "nothere.sh"))
         assert (refused.code, "is no program that can be run" in refused.err) == (2, True)
+        (team.repo / "agent.sh").write_text("")
+        refused = team.start("ui", "--agent", "agent.sh")
+        assert (refused.code, "is a file here, and not on the PATH" in refused.err) == (2, True)
+        assert f"queen start --agent {team.repo}/agent.sh" in refused.err
 
     def test_that_forgets_its_work_goes_on_with_its_session(self, team: Team) -> None:
         team.issues(1)

@@ -197,7 +197,7 @@ def run(folder: str, *, issues: int = 40, agents: int = 8, seed: int = 0) -> dic
         **figures,
         "begun again": log.count("; it begins "),
         "silent and stopped": log.count("it was silent for"),
-        "given back": log.count("gave it back after"),
+        "given back": log.count(" ends without a landing: "),
         "longest without work, s": round(longest_s, 1),
     }
 

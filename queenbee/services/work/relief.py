@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 class Unfinished(Protocol):
     """What a droid has not landed."""
 
-    def sentence(self) -> str:
-        """Returns where it is, in words; empty if there is none."""
+    def sentence(self, issue_id: str = "ISSUE") -> str:
+        """Returns where it is, and how to go on with the issue; empty if there is none."""
 
     def to_dict(self) -> dict[str, object]:
         """Returns the parts as plain values."""
@@ -82,7 +82,7 @@ def relieve(
                 hive.nudges.nudge(droid)
         elif not hive.queue.ahead_of(place.want, before=place.name):
             unfinished = keeper.keep(held)
-            where = unfinished.sentence() if unfinished is not None else ""
+            where = unfinished.sentence(held.issue_id) if unfinished is not None else ""
             given = hive.assignments.relieve(held, where)
             if given is not None:
                 return Relief(droid, given, unfinished)

@@ -149,19 +149,26 @@ def forget(layout: Layout, name: str) -> None:
 
 
 def note_end(
-    layout: Layout, at_ms: int, said: list[str], ran: dict[str, str], given_back: list[str]
+    layout: Layout,
+    at_ms: int,
+    said: list[str],
+    ran: dict[str, str],
+    given_back: dict[str, bool] | None = None,
 ) -> None:
     """Notes how a run ended, a sentence each, what ran each agent, and the issues that none of them
-    could land. Never fails.
+    could land: true for those that the next run leaves alone. Never fails.
     """
     known = programs(layout) | ran
-    ended = {"at_ms": at_ms, "said": said, "programs": known, "given_back": given_back}
+    ended = {"at_ms": at_ms, "said": said, "programs": known, "given_back": given_back or {}}
     keep(os.path.join(folder(layout), "ended"), ended)
 
 
-def given_back(layout: Layout) -> list[str]:
-    """Returns the issues that the last run gave back."""
-    return _names(_ended(layout).get("given_back")) or []
+def given_back(layout: Layout) -> dict[str, bool]:
+    """Returns the issues that the last run gave back, and whether the next one leaves them alone:
+    agents of that run landed others.
+    """
+    said = _ended(layout).get("given_back")
+    return {str(key): each is True for key, each in said.items()} if isinstance(said, dict) else {}
 
 
 def programs(layout: Layout) -> dict[str, str]:
