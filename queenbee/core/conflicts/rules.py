@@ -30,8 +30,11 @@ _VERSION = re.compile(
     rb"|\b(\d{4})-(\d\d)-(\d\d)\b"
 )
 _SAYS_VERSION = re.compile(
-    rb"(?<![A-Za-z])[Vv]ersion|(?<=[a-z])Version|(?<![A-Za-z])VERSION"
-)  # Not a conversion.
+    rb"(?:(?<![A-Za-z])[Vv]ersion|(?<=[a-z])Version|(?<![A-Za-z])VERSION)[A-Za-z]*[\W_]*$"
+)
+"""What stands before a version: the word, which is not that of a conversion, and signs."""
+_SETS = re.compile(rb"(?<![=<>!~^|])[=:]\s*$")
+"""What stands before a number that is the whole value: a timeout, say, or a rate."""
 _CLOSES = re.compile(rb"\s*[\])}]")
 _BULLET = re.compile(rb"\s*[-*+]\s")
 _KEYWORDS = frozenset({b"from", b"import"})
@@ -56,16 +59,25 @@ def identical(conflict: Conflict) -> Lines | None:
 
 
 def greater_version(conflict: Conflict) -> Lines | None:
-    """Joins lines that say "version" where they differ, and differ in versions or dates alone: the
-    greater ones if no side went back. Elsewhere, such a number may be an argument or an address.
+    """Joins lines that differ in what comes after the word "version" alone: the greater ones if no
+    side went back. Any other such number may be an argument or an address.
     """
-    sides = zip(conflict.main, conflict.branch, strict=False)
-    differing = [each for pair in sides if pair[0].rstrip() != pair[1].rstrip() for each in pair]
-    return greater_number(conflict) if all(map(_SAYS_VERSION.search, differing)) else None
+    return _greater(conflict, lambda before, _: _SAYS_VERSION.search(before) is not None)
 
 
 def greater_number(conflict: Conflict) -> Lines | None:
-    """Joins lines that differ in versions or dates alone, whatever they say, as in a manifest."""
+    """Joins lines that differ in versions or dates alone, as in a manifest. A plain number that is
+    a value, such as that of a timeout, is none unless the line says so.
+    """
+    return _greater(
+        conflict,
+        lambda before, parts: (
+            parts > len((1, 5)) or not _SETS.search(before) or bool(_SAYS_VERSION.search(before))
+        ),
+    )
+
+
+def _greater(conflict: Conflict, is_version: Callable[[bytes, int], bool]) -> Lines | None:
     main, branch, base = conflict.main, conflict.branch, conflict.base
     if not main or len(main) != len(branch) or len(base) not in (0, len(main)):
         return None
@@ -77,7 +89,9 @@ def greater_number(conflict: Conflict) -> Lines | None:
         for one, other, *before in zip(*map(_versions, texts), strict=True):
             if one[0] != other[0] or any(min(one[1], other[1]) < each[1] for each in before):
                 return None
-            if one != other:
+            if one[:2] != other[:2]:
+                if not (is_version(one[2], len(one[1])) and is_version(other[2], len(other[1]))):
+                    return None
                 main_is_greater.add(one > other)
     if len(main_is_greater) != 1:
         return None
@@ -155,7 +169,7 @@ def next_release(conflict: Conflict) -> Lines | None:
     main, branch = _unreleased(rest.main), _unreleased(rest.branch)
     if conflict.base or not main or not branch:
         return None
-    one, other = _versions(main[0][0]), _versions(branch[0][0])
+    one, other = ([each[:2] for each in _versions(side[0][0])] for side in (main, branch))
     if one and other and one != other:
         if one[0][0] != other[0][0]:
             return None
@@ -295,13 +309,16 @@ def _excludes(lines: Sequence[bytes]) -> bool:
     return len({*_bare(lines)}) > 1 and any(b"!=" in each for each in lines)
 
 
-def _versions(text: bytes) -> list[tuple[bytes, list[int]]]:
-    """Returns each version or date: its form, and its numbers. Only those of one form compare."""
+def _versions(text: bytes) -> list[tuple[bytes, list[int], bytes]]:
+    """Returns each version or date: its form, its numbers, and what is before it in the line. Only
+    those of one form compare.
+    """
     found = []
     for each in _VERSION.finditer(text):
         numbers = each[1].split(b".") if each[1] else each.group(4, 5, 6)
         stage = [each[3]] if each[2] and each[3] else []
-        found.append((each[2] or b"", [int(one) for one in (*numbers, *stage)]))
+        parts_of = [int(one) for one in (*numbers, *stage)]
+        found.append((each[2] or b"", parts_of, text[: each.start()]))
     return found
 
 

@@ -79,12 +79,12 @@ def test_the_greater_version_or_date_is_taken_where_nothing_else_differs(
 @pytest.mark.parametrize(
     "line",
     [
-        "timeout = {}\n",
         "pay({})\n",
         'ip = "10.0.{}"\n',
-        "conversion = {}\n",
-        "SUBVERSION = {}\n",
-        "rate: {}\n",
+        "conversion {}\n",
+        "SUBVERSION {}\n",
+        "timeout = {}.1\n",
+        "connect(version=1.0, host='{}.1')\n",
         'released = "20{}-05-01"\n',
     ],
 )
@@ -114,6 +114,21 @@ def test_a_number_in_a_line_that_says_nothing_of_a_version_is_left(line: str) ->
 def test_the_greater_one_is_taken_in_a_line_that_says_version(line: str) -> None:
     base, main, branch = (line.format(each) for each in ("1.0", "2.5", "1.5"))
     assert text(greater_version(conflict(main, base, branch))) == main
+
+
+@pytest.mark.parametrize(
+    "line", ["timeout = {}\n", '"rate": {},\n', "wait={}\n", "connect(version=1.0, timeout={})\n"]
+)
+def test_a_plain_number_that_is_a_value_is_no_version_in_a_manifest_either(line: str) -> None:
+    base, main, branch = (line.format(each) for each in ("1.0", "2.5", "1.5"))
+    assert greater_number(conflict(main, base, branch)) is None
+    assert greater_version(conflict(main, base, branch)) is None
+
+
+@pytest.mark.parametrize("line", ["version = {}\n", 'x = "{}"\n', "x=={}\n", "x: ^{}\n", "x {}\n"])
+def test_what_may_be_a_version_is_in_a_manifest(line: str) -> None:
+    base, main, branch = (line.format(each) for each in ("1.0", "2.5", "1.5"))
+    assert text(greater_number(conflict(main, base, branch))) == main
 
 
 def test_no_version_that_is_excluded_gives_way_to_another() -> None:
