@@ -23,6 +23,7 @@ from queenbee.core.names import nearest
 from queenbee.core.text import printable
 from queenbee.errors import ExternalFailure, NoHive, Unwritable
 from queenbee.store.droids.presence import Beat
+from queenbee.store.settings import Settings
 from queenbee.store.whole_files import keep, recall
 from queenbee.version import __version__
 
@@ -263,6 +264,12 @@ _SAME = (
 """What options of one meaning are called, here and elsewhere."""
 
 
+_HOT = frozenset({
+    "next", "status", "prime", "msg", "reserve", "claim", "issue", "issues", "show", "version",
+})  # fmt: skip
+"""The commands that are run so often that they do without parsing the settings again."""
+
+
 class QueenCommand(click.Command):
     """A command whose function returns the value to show."""
 
@@ -303,6 +310,8 @@ class QueenCommand(click.Command):
 
     def invoke(self, ctx: click.Context) -> int:
         call = ctx.ensure_object(Invocation)
+        if ctx.command_path.split()[1] not in _HOT:
+            Settings.by_note = False
         if not self.at_once:
             return self._invoke(ctx, call)
         try:

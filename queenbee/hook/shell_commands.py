@@ -9,6 +9,8 @@ import shlex
 from typing import TYPE_CHECKING
 
 from queenbee.core.text import mentioned, one_line, some, suggested
+from queenbee.git.landed import uncommitted
+from queenbee.git.run import without_programs
 from queenbee.hook import answers
 from queenbee.hook.session_events import open_hive
 from queenbee.store import safe_open
@@ -153,9 +155,6 @@ def _with_changes(hive: Services, leases: Sequence[Reservation]) -> list[Reserva
     here = {each.id for each in leases if branch is not None and each.branch == branch}
     if not here:
         return []
-    from queenbee.git.landed import uncommitted  # noqa: PLC0415 - start-up
-    from queenbee.git.run import without_programs  # noqa: PLC0415 - start-up
-
     changed = uncommitted(".", layout.tree, without_programs(layout.tree, {}), "all")
     covering = hive.reservations.covering([*changed])
     found = {each.id for by in covering.values() for each in by}

@@ -53,6 +53,20 @@ GUARDED = "[land]\ncheck = 'sh run-tests'\nguard_check = true\n"
         ("cargo test", ".cargo/config.toml"),
         ("go test ./...", "go.work"),
         ("uv run pytest", "uv.toml"),
+        ("uv run mypy .", "mypy.ini"),
+        ("prove t", ".proverc"),
+        ("prove t", "t/.proverc"),
+        ("make lint && FLAG=1 timeout 60 prove t", ".proverc"),
+        ("make lint\nprove t", ".proverc"),
+        ("sh -c 'echo \"$(prove t)\"'", ".proverc"),
+        ("python3 -mmypy x", "setup.cfg"),
+        ("npx jest > log", "jest.config.mjs"),
+        ("dotnet test", "Directory.Build.props"),
+        ("bundle exec rspec", ".bundle/config"),
+        ("sbt test", "build.sbt"),
+        ("./check", "CMakeLists.txt"),
+        ("echo 'not closed; true", "Makefile"),
+        ("mvn test", ".mvn/extensions.xml"),
         ("", "sub/.gitattributes"),
         ("", ".husky/pre-commit"),
         ("", ".beads/hooks/on_close"),
@@ -85,6 +99,30 @@ def test_what_clients_run_that_are_set_up_here_is_of_the_check() -> None:
 @pytest.mark.parametrize("command", ["pytest tests", "make test", "cat ../run-tests /run-tests"])
 def test_a_test_is_not(command: str) -> None:
     assert check_files([command], ["tests/test_x.py", "docs/Makefile", "run-tests"]) == []
+
+
+@pytest.mark.parametrize(
+    ("command", "path"),
+    [
+        ("npm test", "package-lock.json"),
+        ("make test", "package.json"),
+        ("env A=1 nice -n 5 make -C sub test 2>&1 && exit 0", "tox.ini"),
+        ("python3 -m pytest -q", "Makefile"),
+        ("prove t", "src/Makefile"),
+        ("prove t", "main.c"),
+        ("prove t", ".gitignore"),
+        ("prove t", ".beads/queen_droids.jsonl"),
+        ("prove t", "uv.lock"),
+        ("git fetch && test -f x", "tox.ini"),
+    ],
+)
+def test_nor_are_settings_that_no_program_of_it_reads(command: str, path: str) -> None:
+    assert check_files([command], [path]) == []
+
+
+def test_settings_that_a_link_leads_to_are(tmp_path: Path) -> None:
+    (tmp_path / ".proverc").symlink_to("conf/prove")
+    assert check_files(["prove t"], ["conf/prove", "conf/x"], str(tmp_path)) == ["conf/prove"]
 
 
 def test_what_a_link_leads_to_is_of_the_check_too(tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ from queenbee.core.timestamps import instant_ms
 from queenbee.errors import InvalidInput
 from queenbee.services import work
 from queenbee.store.droids.identity import nobody
+from queenbee.store.git_files.worktrees import target_branch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -141,8 +142,6 @@ def _show_branch(begin: Begin) -> None:
     if begin.caught_up:
         paragraph(f"your branch is at the main branch now: commits that came in: {begin.caught_up}")
     if begin.behind:
-        from queenbee.store.git_files.worktrees import target_branch  # noqa: PLC0415 - start-up
-
         target = target_branch(invocation().hive.layout) or "HEAD"
         lacks = f"{begin.behind} commit{'s' * (begin.behind > 1)} of {target}"
         way = suggested("git merge", target)

@@ -28,6 +28,7 @@ from queenbee.git.landing.refusals import SHOWN, TargetFails
 from queenbee.git.landing.together.checked import check_of
 from queenbee.git.landing.together.target_verdict import TargetJudge, known_verdict
 from queenbee.git.landing.work import Rules
+from queenbee.git.proposing.following import follow
 from queenbee.git.run import line
 from queenbee.git.worktrees.branch_names import new_branch
 from queenbee.git.worktrees.preparing import SetupFailed, setup_key
@@ -104,8 +105,6 @@ class _Rehearsal:
     def run(self) -> None:
         """Tries all that is not known yet. Raises `TargetFails`, and as `follow` does."""
         if self._hive.layout.settings.land_by == "pr":
-            from queenbee.git.proposing.following import follow  # noqa: PLC0415 - start-up
-
             follow(self._hive, tell=self._tell, sure=True, again="queen start")
         self.place.refresh()
         with closing(self.place.objects):

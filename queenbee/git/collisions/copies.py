@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import queue
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
@@ -53,8 +54,6 @@ class Copies:
 
     def verdicts(self, commits: Sequence[str]) -> list[Verdict]:
         """Checks commits, side by side."""
-        from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - start-up
-
         with ThreadPoolExecutor(self.jobs) as pool:
             return list(pool.map(self._verdict, commits))
 

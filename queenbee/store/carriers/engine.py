@@ -11,7 +11,7 @@ import time
 from contextlib import contextmanager, nullcontext
 
 from queenbee.errors import StoreError, Unreachable
-from queenbee.store import files
+from queenbee.store import files, giving_up
 from queenbee.store.machine import present_ms
 from queenbee.store.memory.files_memory import FilesMemory
 
@@ -90,8 +90,6 @@ class Engine:
         """
         if self._carried is None:
             return files.wait_for_change(stamp, before, deadline_s)
-        from queenbee.store import giving_up  # noqa: PLC0415 - start-up
-
         memory, carrier = self._carried, self._carried.carrier
         try:
             with memory.reading():

@@ -17,6 +17,7 @@ from queenbee.cli.terminal import say
 from queenbee.core.text import escaped, printable, shell_word
 from queenbee.core.timestamps import format_ms
 from queenbee.errors import ExternalFailure, InvalidInput, QueenError, Untrusted
+from queenbee.git.contents.landing_messages import commit_options
 from queenbee.git.landed import uncommitted
 from queenbee.git.run import without_programs
 from queenbee.git.upstream import pushing
@@ -24,6 +25,7 @@ from queenbee.services.undo.of_settings import note_setting
 from queenbee.services.writing.seeing import note_typed, set_value
 from queenbee.store import layout as layouts
 from queenbee.store.creating import in_toml
+from queenbee.store.droids.agent_callers import is_by_agent
 from queenbee.store.droids.session_names import find_actor
 from queenbee.store.settings import FILE_NAME, JUDGING, SETTINGS, Setting, last_good_path
 from queenbee.store.settings_file import changing_text
@@ -190,8 +192,6 @@ def _to_commit(layout: Layout) -> str:
     """
     if layout.common_dir is None:
         return ""
-    from queenbee.git.contents.landing_messages import commit_options  # noqa: PLC0415 - start-up
-
     path, root = _path(layout), layout.root
     with suppress(OSError, ExternalFailure):
         if {"??"} >= {*uncommitted(path, root, without_programs(root, {})).values()}:
@@ -263,8 +263,6 @@ def trust(hive: Hive, yes: bool, lists: bool, forget: bool) -> dict[str, object]
     somebody on this machine has seen its commands. A changed command asks again. What you typed
     here counts as seen. No questions on this machine: git config --global queenbee.trust all.
     """
-    from queenbee.store.droids.agent_callers import is_by_agent  # noqa: PLC0415 - start-up
-
     known, waiting = Trust(hive.layout), _of_database(hive) or _of_files(hive)
     found: dict[str, object] = {"trusted": [], "seen": [], "forgotten": forget, "lists": lists}
     found["waiting"] = len(waiting)

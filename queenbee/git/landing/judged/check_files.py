@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING
 
 from queenbee.core.text import named, suggested
 from queenbee.git.landing.judged.client_files import EVERY, is_of_client
-from queenbee.git.landing.judged.command_reads import read_by, with_links
+from queenbee.git.landing.judged.command_reads import read_by, settings_folders, with_links
+from queenbee.git.landing.judged.settings_read import is_setting
 from queenbee.git.landing.refusals import SHOWN, NotLanded
 from queenbee.services.writing.seeing import note_typed
+from queenbee.store import safe_open
 from queenbee.store.droids.agent_callers import is_by_agent
 from queenbee.store.trust import Proposal
 from queenbee.store.whole_files import keep, recall
@@ -70,6 +72,9 @@ def check_files(
     Links are followed as they are in `tree`; `hooks` is the folder of git's hooks there, if any.
     """
     names = {each for command in commands for each in read_by(command)}
+    settings_in = {each for command in commands for each in settings_folders(command)}
+    if tree and settings_in:
+        names.update(each for each in safe_open.names_in(tree) if is_setting(each, settings_in))
     wanted = {each for name in (*names, *_FILES) for each in with_links(tree, name)}
     begins = (*_FOLDERS, *_LEFTHOOK, *([f"{hooks}/"] if hooks else []))
     inside = {way for each in begins for way in with_links(tree, f"{each}*")}
@@ -81,6 +86,7 @@ def check_files(
         if each in wanted | inside  # A file or link in place of a folder, too.
         or each.startswith(folders)
         or is_of_client(each)
+        or is_setting(each, settings_in)
         or posixpath.basename(each) == _ATTRIBUTES
         or any(_is_like(each, pattern) for pattern in patterns)
     )

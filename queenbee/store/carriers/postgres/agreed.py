@@ -16,6 +16,7 @@ from queenbee.store import safe_open
 from queenbee.store.carriers.postgres.health import address
 from queenbee.store.layout import noted_hive
 from queenbee.store.settings import FILE_NAME
+from queenbee.store.trust import DATABASE, Proposal, Trust
 
 if TYPE_CHECKING:
     from queenbee.store.layout import Layout
@@ -26,8 +27,6 @@ _NAME = "engine.hive"
 
 def of_hive(layout: Layout, hive: str) -> Proposal:
     """Returns what somebody has to agree to: a hive, in the database of this environment."""
-    from queenbee.store.trust import DATABASE, Proposal  # noqa: PLC0415 - start-up
-
     where = f"in your database {address(layout.settings.database)}"
     return Proposal(DATABASE, f"reads and writes the hive {hive}", (where,), _NAME)
 
@@ -40,8 +39,6 @@ def unagreed(layout: Layout, hive: str) -> list[Proposal]:
     """
     if noted_hive(layout) == hive and safe_open.is_there(memory_path(layout, hive)):
         return []
-    from queenbee.store.trust import Trust  # noqa: PLC0415 - start-up
-
     return Trust(layout).unseen([of_hive(layout, hive)])
 
 
