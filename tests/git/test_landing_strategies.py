@@ -266,7 +266,7 @@ class TestConflictsThatNeedNobody:
             commit_file(tree, "README.md", f"{tree.name}\n")
         landed(appended[0])
         told: list[str] = []
-        with pytest.raises(NotLanded, match=r"markers of a conflict are still in README\.md:1"):
+        with pytest.raises(NotLanded, match=r"conflict: README\.md"):
             landed(appended[1], rules=Rules(), tell=told.append)
         assert told[0] == "joined CHANGELOG.md lines 4-6: both kept"
         assert [each.startswith("came in: ") for each in told].count(True) == 1
@@ -420,7 +420,7 @@ class TestAConflict:
         for tree in trees:
             commit_file(tree, "README.md", f"{tree.name}\n")
         landed(one)
-        with pytest.raises(NotLanded, match=r"markers of a conflict are still in README\.md:1"):
+        with pytest.raises(NotLanded, match=r"conflict: README\.md"):
             landed(two, "two")
         return two
 
@@ -434,7 +434,7 @@ class TestAConflict:
         assert [each.state for each in landers(opened(repo))] == ["resolving"]
         commit_file(trees[0], "next.txt", "x\n")
         assert landed(trees[0], wait_s=0) == head(repo, "main")
-        with pytest.raises(NotLanded, match=r"markers of a conflict are still in README\.md:1"):
+        with pytest.raises(NotLanded, match=r"conflict: README\.md"):
             landed(conflict, "two", go_on=True)
         self.resolve(conflict)
         assert landed(conflict, "two", go_on=True) == head(repo, "main")
@@ -466,7 +466,7 @@ class TestAConflict:
         subprocess.run(["git", "merge", "-q", "main"], cwd=two, capture_output=True, check=False)
         commit_file(two, "README.md", "both\n")
         git(two, "reset", "-q", "--hard", before)
-        with pytest.raises(NotLanded, match=r"markers of a conflict are still in README\.md:1"):
+        with pytest.raises(NotLanded, match=r"conflict: README\.md"):
             landed(two, "two")
         assert (two / "README.md").read_text() == "both\n"
         git(two, "add", "README.md")
@@ -507,7 +507,7 @@ class TestAConflict:
             commit_file(tree, "README.md", text)
             git(tree, "commit", "-q", "--amend", "-m", said)
         landed(one, rules=rules)
-        with pytest.raises(NotLanded, match=r"markers of a conflict are still in README\.md:1"):
+        with pytest.raises(NotLanded, match=r"conflict: README\.md"):
             landed(two, "two", rules=rules, tell=told.append)
         asked = [each for each in told if " wanted " in each]
         assert asked == [
@@ -549,7 +549,7 @@ class TestAConflict:
         for tree in trees:
             commit_file(tree, "README.md", f"{tree.name}\n")
         landed(one, rules=rules)
-        with pytest.raises(NotLanded, match=r"markers of a conflict are still in README\.md:1"):
+        with pytest.raises(NotLanded, match=r"conflict: README\.md"):
             landed(two, rules=rules)
         self.resolve(two)
         assert landed(two, rules=rules, go_on=True) == head(repo, "main")
