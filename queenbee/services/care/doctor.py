@@ -467,10 +467,10 @@ def _made_twice(hive: Services, issues: Mapping[str, Issue]) -> Iterator[Diagnos
     """Returns the issues that two clones made under one id: only the fields of the later show."""
     changed = {str(each) for (each,) in hive.state(ISSUES).project(("id",), {})}
     for issue_id in filter(changed.__contains__, issues):
-        made: dict[tuple[object, object], Fields] = {}
+        made: dict[tuple[str, str], Fields] = {}
         for each in hive.state(ISSUES).history(issue_id):
             if each.get("rev") == 1 and "created_at" in each:
-                made[each["created_at"], each.get("created_by")] = each
+                made[str(each["created_at"]), str(each.get("created_by"))] = each
         titles = [f"{quotation(str(each.get('title')))} by {by}" for (_, by), each in made.items()]
         if len(titles) > 1:
             text = f"{issue_id} is two issues, of two clones: {' and '.join(titles)}; they mix"

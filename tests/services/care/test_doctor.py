@@ -274,6 +274,17 @@ def test_two_issues_with_one_reference_are_found(hive: Hive, beads: Path) -> Non
     )
 
 
+@pytest.mark.parametrize("field", ["created_by", "created_at", "status", "external_ref"])
+@pytest.mark.parametrize("value", [["mallory"], {"a": 1}], ids=["list", "object"])
+def test_a_field_of_any_shape_ends_no_examination(
+    hive: Hive, beads: Path, field: str, value: object
+) -> None:
+    row = {"id": "qb-1", "title": "x", "rev": 1, "created_at": "2024-12-14T10:00:00Z"}
+    write_lines(beads / "queen_issues.jsonl", row, {**row, field: value})
+    write_lines(beads / "issues.jsonl", {**row, field: value})
+    assert examine(hive)
+
+
 def test_of_two_issues_with_one_reference_the_oldest_stays(hive: Hive, beads: Path) -> None:
     row = {"title": "x", "priority": 1, "external_ref": "gh-1", "status": "open"}
     path = beads / "issues.jsonl"

@@ -20,7 +20,6 @@ from queenbee.store.trust import DATABASE, Proposal, Trust
 
 if TYPE_CHECKING:
     from queenbee.store.layout import Layout
-    from queenbee.store.trust import Proposal
 
 _NAME = "engine.hive"
 
