@@ -435,6 +435,8 @@ class QueenGroup(click.Group):
         typed, rest = words[0], words[1:]
         noun = "" if ctx.parent is None else str(self.name)
         command = near_words.meant(noun, typed.lower())
+        if turned := next(filter(None, (self._turned(ctx, typed, each) for each in rest[:1])), ""):
+            command, rest = turned, rest[1:]
         similar = [command] if command else self._similar(ctx, typed)
         close = " or ".join(map(repr, similar))
         suggestion = f" Did you mean {close}?" if close else ""
@@ -448,6 +450,14 @@ class QueenGroup(click.Group):
             error.hint = near_words.line(ctx, command, rest)  # type: ignore[attr-defined]
         return error
 
+    def _turned(self, ctx: click.Context, verb: str, noun: str) -> str:
+        """Returns the command of words in the wrong order: `worktree list` for `list worktrees`."""
+        for each in (noun, noun.removesuffix("s")):
+            command = self.get_command(ctx, each)
+            if isinstance(command, click.Group) and verb in command.list_commands(ctx):
+                return f"{each} {verb}"
+        return ""
+
     def _similar(self, ctx: click.Context, typed: str) -> list[str]:
         """Returns the commands that the user may have meant: `msg inbox` for `inbox`."""
         names, typed = self.list_commands(ctx), typed.lower()
@@ -456,8 +466,6 @@ class QueenGroup(click.Group):
             command = self.get_command(ctx, name)
             if isinstance(command, click.Group) and typed in command.list_commands(ctx):
                 inner.append(f"{name} {typed}")
-        if "." in typed and "set" in names:  # A setting.
-            return ["get", "set"]
         alike = next((each for each in _ALIKE if typed in each and ctx.parent is not None), ())
         if found := [name for name in names if name in alike]:
             return found

@@ -28,7 +28,7 @@ _MEANT = {
         "reserve": "lock lease",
         "reserve list": "leases locks reservations reserved",
         "reserve release": "unlock unreserve",
-        "msg send": "tell say write ask mail-send msg-ask",
+        "msg send": "tell say write ask message mail-send msg-ask",
         "msg inbox": "mail messages",
         "bead verify": "bead-check bead-run",
         "undo": "revert rollback",
@@ -52,7 +52,11 @@ def meant(noun: str, typed: str) -> str | None:
 
 
 def instead_of(noun: str, words: Sequence[str]) -> str | None:
-    """Returns the command for words that are none: a title after `issue`, a droid after `msg`."""
+    """Returns the command for words that are none: a title after `issue`, a droid after `msg`, a
+    setting after `config`.
+    """
+    if noun == "config":
+        return "config set" if words[1:] and not words[1].startswith("-") else "config get"
     if noun == "issue" and " " in words[0]:
         return "issue new"
     return "msg send" if noun == "msg" and len(words) > 1 else None

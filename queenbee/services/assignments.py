@@ -156,7 +156,9 @@ class Assignments:
         actor = self._store.own_actor
         if has is not None:
             status = "released" if had is None else "reassigned"
-            tx.update(KIND, has.id, self._ending(has, status, tx.now_ms, by=actor, reason=why))
+            # Nobody learns anything from a claim that its own droid takes back.
+            reason = None if had is None and has.droid == actor else why
+            tx.update(KIND, has.id, self._ending(has, status, tx.now_ms, by=actor, reason=reason))
         if had is not None:
             if has is None:
                 self._refuse_taken(had.issue_id, had.droid, None, None)
@@ -251,14 +253,17 @@ class Assignments:
         actor, current = self._store.own_actor, self.active(issue_id)
         if current is None:
             close = nearest(issue_id, [each.issue_id for each in self.find()])
+            what = f"nobody is assigned to {issue_id}"
             if self._tracked(issue_id) is not None:
                 close = None
+            elif not self.find(issue_id=issue_id, status="all"):
+                what = f"there is no issue {issue_id!r}"
             hint = suggested("queen issue assignments", issue=issue_id, status="all")
             if close:
                 hint = f"did you mean {close}? {suggested('queen show', close)}"
             elif "/" in issue_id:
                 hint = f"a file is given back with: {suggested('queen reserve release', issue_id)}"
-            raise NotFound(f"nobody is assigned to {issue_id}", hint=hint, issue_id=issue_id)
+            raise NotFound(what, hint=hint, issue_id=issue_id)
         if actor != current.droid and actor not in SUPERVISORS:
             raise NotYours(
                 f"{issue_id} is assigned to {current.droid}, not to {actor}",

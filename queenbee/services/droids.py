@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from queenbee.core.kinds import KINDS
-from queenbee.core.names import ALWAYS_KNOWN, EVERYONE, NOBODYS, is_name, nearest
+from queenbee.core.names import ALWAYS_KNOWN, EVERYONE, NOBODYS, PERSON, QUEEN, is_name, nearest
 from queenbee.core.records import READ, mark_of
 from queenbee.core.timestamps import instant_ms
 from queenbee.errors import UnknownDroid
@@ -64,7 +64,8 @@ class Droids:
             return name
         close = EVERYONE if name.lower() in NOBODYS else nearest(name, known | ALWAYS_KNOWN)
         to_come = "for one that is to come, add --new"
-        meant = f"did you mean {close!r}? or, " if close else f"known: {', '.join(sorted(known))}; "
+        people = ", ".join(sorted((known | {PERSON}) - {QUEEN}))
+        meant = f"did you mean {close!r}? or, " if close else f"known: {people}; "
         raise UnknownDroid(
             f"nobody in this hive is called {name!r}",
             hint=meant + to_come,

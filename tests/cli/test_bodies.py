@@ -24,6 +24,19 @@ MEBIBYTE = "x" * 1_000_000 + "\n" + "é" * 20_000
 """A megabyte, and near the longest that one line may hold."""
 
 
+def test_an_answer_is_what_somebody_wants_to_say_and_once_more_if_they_insist(
+    quick: QuickQueen,
+) -> None:
+    [asked] = quick("msg", "send", "human", "which port?", "--json", as_="api").json
+    shown = quick("status", as_="api").out
+    assert "'YOUR ANSWER'" in shown
+    refused = quick("answer", asked["id"], "YOUR ANSWER", as_="human")
+    assert (refused.code, "stands for what you want to say" in refused.err) == (2, True)
+    assert "answered before" not in quick("answer", asked["id"], "8080", as_="human").err
+    assert "it was answered before, at 20" in quick("answer", asked["id"], "81", as_="human").err
+    assert "“Re: which port?” “8080”" in quick("status", as_="api").err
+
+
 @pytest.mark.parametrize("body", BODIES.values(), ids=BODIES.keys())
 def test_a_body_from_standard_input_is_stored_exactly_on_one_line(
     quick: QuickQueen, beads: Path, body: str

@@ -44,6 +44,11 @@ def test_a_mistyped_command_suggests_the_nearest(
     ("typed", "corrected"),
     [
         ("stat", "queen status"),
+        ("add worktree bob", "queen worktree add bob"),
+        ("list worktrees", "queen worktree list"),
+        ("message ui hi", "queen msg send ui hi"),
+        ("config ttl", "queen config get ttl"),
+        ("config ttl 3h", "queen config set ttl 3h"),
         ("unclaim s-1", "queen release s-1"),
         ("restore s-1", "queen issue reopen s-1"),
         ("leases", "queen reserve list"),

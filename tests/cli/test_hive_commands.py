@@ -6,9 +6,20 @@ import shutil
 from pathlib import Path
 
 import pytest
-from hives import Queen, QuickQueen, at_a_terminal, commit_file, git, snapshot
+from hives import (
+    Queen,
+    QuickQueen,
+    at_a_terminal,
+    commit_file,
+    git,
+    records,
+    snapshot,
+    write_lines,
+)
 
 import queenbee
+
+TOOK_BACK = "ui took back a message to api: late"
 
 
 @pytest.fixture
@@ -216,6 +227,30 @@ def test_a_person_without_a_name_is_told_how_work_begins(quick: QuickQueen) -> N
     quick("init")
     assert "queen worktree add NAME, and there: queen next; or queen start" in quick("next").err
     assert "Missing argument 'ISSUE'" in quick("show").err
+
+
+def test_the_log_is_in_order_of_time_and_says_who_took_back_and_deleted_what(
+    quick: QuickQueen, beads: Path
+) -> None:
+    first = {"id": "qm-1", "from": "ui", "to": "api", "subject": "early", "rev": 1}
+    quick("msg", "send", "api", "late", "--new", as_="ui")
+    lines = [{**first, "created_at": "2024-01-01T00:00:00.000Z"}]
+    write_lines(beads / "queen_messages.jsonl", *records(beads / "queen_messages.jsonl"), *lines)
+    quick("undo", "--yes", as_="ui")
+    quick("issue", "new", "x", "--id", "qb-1", as_="ui")
+    quick("issue", "delete", "qb-1", as_="ui")
+    shown = [line[21:] for line in quick("log").out.splitlines()]
+    assert shown[:3] == ["ui wrote to api: early", "ui wrote to api: late", TOOK_BACK]
+    assert shown[-1] == "qb-1 was deleted by ui"
+
+
+def test_many_files_that_a_shell_made_of_a_pattern_are_told(quick: QuickQueen, repo: Path) -> None:
+    quick("init")
+    files = [f"{name}.py" for name in "abcdef"]
+    for each in files:
+        (repo / each).write_text("")
+    assert "quote a pattern" not in quick("reserve", *files[:5], as_="ui").err
+    assert "these are 6 reservations: quote a pattern" in quick("reserve", *files, as_="ui").err
 
 
 def test_init_in_a_clone_of_a_hive_that_synchronizes_says_to_fetch_first(

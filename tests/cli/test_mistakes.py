@@ -61,7 +61,11 @@ MISTAKES = {
         "queen msg send 'is it done?' ana",
         "is not a droid name",
     ),
-    "a setting without a verb": (SHOP, "queen config land.check", "Did you mean 'get'"),
+    "a setting without a verb": (SHOP, "queen config land.check", "No such command"),
+    "a setting and its value without a verb": (SHOP, "queen config ttl 3h", "No such command"),
+    "a verb before its noun": (SHOP, "queen add worktree bob", "No such command 'add'"),
+    "a verb before several": (SHOP, "queen list worktrees", "No such command 'list'"),
+    "a message in words": (f"{SHOP} && {NAME}", "queen message human hi", "No such command"),
     "another word of the same noun": (
         f"{SHOP} && queen worktree add ui",
         "queen worktree delete ui",

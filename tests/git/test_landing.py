@@ -407,7 +407,7 @@ class TestWhatLands:
         (tree / "new.txt").unlink()
         with pytest.raises(NotLanded, match="nothing to land") as refusal:
             landed(tree)
-        assert str(refusal.value.hint).endswith("queen complete ISSUE")
+        assert str(refusal.value.hint).endswith("queen complete")
 
     def test_names_what_is_not_part_of_it(self, repo: Path, worktree: Worktree) -> None:
         tree = worktree("one")

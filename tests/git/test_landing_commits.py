@@ -520,6 +520,15 @@ def test_a_title_or_a_branch_with_a_secret_is_in_no_message(
     assert "q-9: (left out: it looks like a secret)" in said
 
 
+def test_a_detached_worktree_is_told_the_branch_that_has_its_commits(
+    quick: QuickQueen, tree: Path
+) -> None:
+    git(tree, "checkout", "-q", "--detach")
+    assert quick("land", cwd=tree).err.endswith("switch ui\n")
+    commit_file(tree, "more", "more\n")
+    assert " switch -c " in quick("land", cwd=tree).err
+
+
 @pytest.mark.parametrize(
     ("spoil", "said"),
     [

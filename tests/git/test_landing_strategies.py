@@ -446,7 +446,7 @@ class TestAConflict:
         """Those that the main branch brings, such as of a page about conflicts, are no conflict."""
         before = head(conflict)
         git(conflict, "add", "README.md")
-        with pytest.raises(NotLanded, match=r"conflict: README\.md"):
+        with pytest.raises(NotLanded, match=r"markers of a conflict are still in README\.md:1"):
             landed(conflict, "two", go_on=True)
         assert (head(conflict), head(conflict, "MERGE_HEAD")) == (before, head(repo, "main"))
         git(repo, "commit", "-q", "--allow-empty", "-m", "while it is resolved")
@@ -528,7 +528,7 @@ class TestAConflict:
         git(conflict, "commit", "-q", "--no-edit")
         refused = quick("land", "--unchecked", as_="two", cwd=conflict)
         assert refused.code == 5
-        assert "this branch has markers of conflicts: README.md\n  try: resolve" in refused.err
+        assert "this branch has markers of conflicts: README.md:1\n  try: resolve" in refused.err
         assert (repo / "README.md").read_text() == "one\n"
         assert quick("land", "--unchecked", as_="two", cwd=conflict).code == 0
         # A file that has them already may change.

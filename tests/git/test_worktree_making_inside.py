@@ -127,8 +127,9 @@ def test_it_keeps_changes_outside_of_a_sparse_checkout(tree: Path) -> None:
     path = Path(add(opened(tree), "ui").path)
     git(path, "sparse-checkout", "set", "--no-cone", "/*", "!file1.txt")
     (path / "file1.txt").write_text("mine\n")
-    with pytest.raises(Conflict, match=r"not committed in .*file1\.txt"):
+    with pytest.raises(Conflict, match=r"not committed in .*file1\.txt") as refusal:
         remove(opened(tree), "ui")
+    assert "queen worktree remove repo-ui --force keeps them" in str(refusal.value.hint)
     assert remove(opened(tree), "ui", force=True).kept == "unfinished/repo-ui"
     assert git(tree, "show", "unfinished/repo-ui:file1.txt") == "mine\n"
 

@@ -45,6 +45,7 @@ def test_hives_that_a_person_looked_at_are_shown_together(
     assert want["text"] == "ada wants your answer: “Which currency?”"
     shown = quick("status", "--all", env=environment()).out
     assert "  ada has s-1\n" in shown
+    assert f"  how to see to it: cd {shop} && queen\n" in shown
 
 
 def test_what_agents_look_at_is_not_noted(quick: QuickQueen, shop: Path) -> None:

@@ -72,7 +72,7 @@ def test_the_droid_that_gave_it_cannot_end_it(hive: Hive, reviewer: Hive) -> Non
 
 @pytest.mark.parametrize("verb", ["complete", "release"])
 def test_what_nobody_has_cannot_be_ended(hive: Hive, beads: Path, verb: str) -> None:
-    with pytest.raises(NotFound, match="nobody is assigned to qb-42") as refusal:
+    with pytest.raises(NotFound, match="there is no issue 'qb-42'") as refusal:
         getattr(hive.assignments, verb)("qb-42")
     assert refusal.value.hint == "queen issue assignments --issue qb-42 --status all"
     assert snapshot(beads) == {}

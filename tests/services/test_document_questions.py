@@ -155,6 +155,6 @@ class TestCompletingWithMore:
         other = Services.open(repo, droid="api", env=environment(), clock=clock)
         with pytest.raises(NotYours):
             other.assignments.check_ending("qb-1")
-        with pytest.raises(NotFound, match="nobody is assigned to qb-2"):
+        with pytest.raises(NotFound, match="there is no issue 'qb-2'"):
             other.assignments.check_ending("qb-2")
         assert joined.assignments.check_ending("qb-1").droid == "ui"

@@ -224,7 +224,9 @@ def test_a_name_that_nobody_bears_is_refused_with_the_nearest_one(
     refusal = refused(hive, "reviwer")
     assert refusal.hint == "did you mean 'reviewer'? or, for one that is to come, add --new"
     assert (refusal.droid, refusal.known) == ("reviwer", ["reviewer"])
-    assert "known: reviewer; for one that is to come, add --new" in str(refused(hive, "zzz").hint)
+    assert "known: human, reviewer; for one that is to come, add --new" in str(
+        refused(hive, "zzz").hint
+    )
     with pytest.raises(UnknownDroid):
         hive.messages.send("reviewer,reviwer", "hello")
     assert snapshot(beads) == before

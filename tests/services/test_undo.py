@@ -43,6 +43,7 @@ class TestClaims:
         hive.assignments.claim("qb-1")
         hive.reservations.reserve(["src/**"], issue_id="qb-1")
         hive.undo()
+        assert hive.status().given_back == {}
         hive.undo()
         assert leased(hive) == [("ui-engineer", "src/**")]
         with hive.one_step("queen next"):

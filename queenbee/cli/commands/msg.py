@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -26,7 +27,7 @@ from queenbee.core.names import ALWAYS_KNOWN
 from queenbee.core.records import IMPORTANCES, Message
 from queenbee.core.text import printable, shortened, suggested
 from queenbee.core.timestamps import format_duration
-from queenbee.errors import InvalidInput, UnknownDroid
+from queenbee.errors import InvalidInput, QueenError, UnknownDroid
 from queenbee.services.telling import sending
 from queenbee.services.telling.sending import Broadcast
 
@@ -273,6 +274,12 @@ def answer(hive: Hive, message_id: str, body: str) -> Message:
     """
     from queenbee.store.callers.agent_above import is_agent  # noqa: PLC0415 - start-up
 
+    if body in ("TEXT", "YOUR ANSWER"):
+        hint = suggested("queen answer", message_id, "what you want to say")
+        raise InvalidInput(f"{body} stands for what you want to say", hint=hint)
+    with suppress(QueenError):
+        if at := hive.messages.get(message_id).acked_at:
+            tell(f"it was answered before, at {at}; this is one more answer")
     as_person = not is_agent()
     return hive.messages.answer(message_id, body_or_stdin(body), as_person=as_person)
 

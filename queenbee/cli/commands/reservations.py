@@ -34,6 +34,8 @@ _ID = re.compile(r"qr-[0-9A-Z]{26}")
 _TIME = re.compile(r"[0-9]+[smhd]")
 _OTHERS = ("list", "release", "renew", "check", "overlap", "conflicts")
 """The commands behind `queen reserve`, none of which takes a pattern first that is such a word."""
+_MANY = 5
+"""So many names of files are what the shell has made of a pattern."""
 _TOUCHES = 8
 
 
@@ -159,6 +161,8 @@ def reserve(
     elif terms["issue_id"] is not None:
         terms["issue_id"] = hive.issue_id(terms["issue_id"])
     _refuse_words(patterns)
+    if len(patterns) > _MANY and all(map(os.path.isfile, patterns)):
+        tell(f"these are {len(patterns)} reservations: quote a pattern, as in 'src/*.py', for one")
     for place in hive.reservations.resolve(patterns):
         if place.note:
             tell(place.note)

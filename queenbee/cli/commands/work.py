@@ -52,6 +52,7 @@ _ENDED = (
     (False, "is still assigned to", "are still assigned to"),
 )
 _WAIT = "10m"
+_ANSWER = "YOUR ANSWER"
 _BEGINNING = (
     "queen worktree add NAME, and there: queen next; or queen start; here: queen next --as NAME"
 )
@@ -509,7 +510,7 @@ def _show_asked(messages: Sequence[Message]) -> None:
     for each in messages[:_SHOWN]:
         want, ways = of_message(each), []
         if not each.by_hive:
-            ways.append(suggested("queen answer", short[want.about], "TEXT"))
+            ways.append(suggested("queen answer", short[want.about], _ANSWER))
         if want.kind != "answer":
             ways.append("queen msg read --as human")
         way = ", or ".join(ways)
@@ -594,6 +595,8 @@ def show_hives(found: Sequence[Glimpse]) -> None:
             continue
         for want in each.wants[:_SHOWN]:
             paragraph(printable(want.text), "  ")
+        if each.wants:
+            paragraph(printable(f"how to see to it: {suggested('cd', each.root)} && queen"), "  ")
         if len(each.wants) > _SHOWN:
             paragraph(f"  … {len(each.wants) - _SHOWN} more")
         at_work = [f"{who} has {issue_id}" for who, issue_id in each.at_work]

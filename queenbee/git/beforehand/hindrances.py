@@ -138,7 +138,11 @@ def _unborn(layout: Layout) -> Iterator[Hindrance]:
     git("rev-parse", "--git-dir", cwd=here.tree, repository={})  # Or it cannot be read.
     what = "there is no commit to begin with: nothing can land"
     yield Hindrance(
-        "no_commit", what, "git commit --allow-empty -m 'first commit'", here.tree, stops=False
+        "no_commit",
+        what,
+        "git add -A && git commit --allow-empty -m 'first commit'",
+        here.tree,
+        stops=False,
     )
     if not layout.settings.land_check:
         what = "no check is set: nothing would show that what lands works"

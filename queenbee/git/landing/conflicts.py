@@ -158,17 +158,19 @@ def _wanted(tree: str, path: str, sides: Mapping[str, str]) -> Iterator[str]:
             yield f"{named([name])} wanted {said}"
 
 
-def with_markers(tree: str, changed: Mapping[str, Sequence[str]]) -> list[str]:
+def with_markers(tree: str, changed: Mapping[str, Sequence[str]]) -> dict[str, str]:
     """Returns the files with more places between git's markers than before: those of a conflict
-    that somebody forgot. `changed` has the blob of each, before and after.
+    that somebody forgot, each with its first line, as `a.py:3`. `changed` has the blob of each,
+    before and after.
     """
-    found = []
+    found = {}
     for path, (before, _) in changed.items():
         if places := _marked_places(_read(tree, path)):
             old = (
                 git("cat-file", "blob", no_dash(before), cwd=tree) if set(before) != {"0"} else b""
             )
-            found += [path] if len(places) > len(_marked_places(old)) else []
+            if len(places) > len(_marked_places(old)):
+                found[path] = f"{path}:{places[0][0]}"
     return found
 
 

@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from queenbee.core.command_lines import no_dash
-from queenbee.core.text import quotation, suggested
+from queenbee.core.text import named, quotation, suggested
 from queenbee.errors import ExternalFailure
 from queenbee.git.changes import merge_heads
 from queenbee.git.contents.landing_messages import About, other_message
@@ -21,7 +21,7 @@ from queenbee.git.landing import arrivals, settings_merge
 from queenbee.git.landing.commands import ACTION, AMONG_OTHERS, RAW, contents, git, line
 from queenbee.git.landing.committing import secret_message, take_back
 from queenbee.git.landing.conflicts import Unmerged, with_markers
-from queenbee.git.landing.refusals import NotLanded, Unresolved, why_refused
+from queenbee.git.landing.refusals import SHOWN, NotLanded, Unresolved, why_refused
 from queenbee.git.landing.work import MERGE, PROPOSED, REBASE, SQUASH
 from queenbee.git.run import names_in, user_git
 from queenbee.services.writing.secrets import redacted
@@ -157,7 +157,12 @@ class Joining:
             return
         sides = [place.head(), *merge_heads(place.git_dir)]
         if marked := self._left_markers(sides):
-            raise place.conflict(marked)
+            where = named([*marked.values()], SHOWN)
+            raise Unresolved(
+                f"added, but the markers of a conflict are still in {where}",
+                hint="resolve them, git add, then queen land --continue; or queen land --abort",
+                files=[*marked],
+            )
         path = os.path.join(place.git_dir, "MERGE_MSG")
         message = safe_open.read(path) if safe_open.is_there(path) else b""
         done = self._commit_merge()
@@ -168,8 +173,8 @@ class Joining:
             safe_open.write(path, message)
             raise refusal
 
-    def _left_markers(self, sides: Sequence[str]) -> list[str]:
-        """Returns the files that somebody resolved in which the markers of a conflict were left."""
+    def _left_markers(self, sides: Sequence[str]) -> dict[str, str]:
+        """Returns what somebody resolved with the markers of a conflict left, as `with_markers`."""
         tree = self._place.tree
         first, *others = [
             contents(git("diff-index", "--cached", *RAW, no_dash(each), "--", cwd=tree))

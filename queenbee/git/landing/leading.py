@@ -314,7 +314,8 @@ class Leading:
     def _stop_marked(self, changed: dict[str, list[str]]) -> None:
         """Raises `NotLanded`, once, for files in which the markers of a conflict were left."""
         files = with_markers(self._checkout.tree, changed)
-        self._stop_once("has markers of conflicts", named(files, SHOWN), "resolve them", files)
+        where = named([*files.values()], SHOWN)
+        self._stop_once("has markers of conflicts", where, "resolve them", [*files])
 
     def _stop_once(self, what: str, where: str, way: str, files: Sequence[str]) -> None:
         path = os.path.join(self._own.git_dir, STOPPED)

@@ -269,7 +269,7 @@ class Place:
                 f"nothing to land: {self.target} has all commits of this worktree",
                 hint="commit your work: queen land -m 'WHAT YOU DID'"
                 if is_dirty
-                else "nothing has changed here; if it is done all the same: queen complete ISSUE",
+                else "nothing has changed here; if it is done all the same: queen complete",
             )
         if refusal := lost_between(tree, self.target_ref, self.head(), changed):
             raise refusal
@@ -499,11 +499,13 @@ def _rebased(git_dir: str) -> str | None:
 
 
 def way_to_a_branch(tree: str, common_dir: str, *, back: bool, but: str | None) -> str:
-    """Returns the command that gives a detached worktree a branch: `back` to one that it had, else
-    a new one with the commits that it has now.
+    """Returns the command that gives a detached worktree a branch: `back` to one that it had, as
+    also if that has its commits; else a new one with the commits that it has now.
     """
-    full = back and line("rev-parse", "--symbolic-full-name", "@{-1}", cwd=tree, repository={})
+    full = line("rev-parse", "--symbolic-full-name", "@{-1}", cwd=tree, repository={})
     before = (full or "").removeprefix("refs/heads/")
+    alone = ("rev-list", "--count", "HEAD", "--not", "@{-1}", "--")
+    back = back or line(*alone, cwd=tree, repository={}) == "0"
     for name in (before, "main", "master") if back else ():
         if name and name != but and branch_head(common_dir, name):
             return f"git -C {shell_word(tree)} switch {shell_word(name)}"

@@ -362,7 +362,10 @@ def _refuse_unfinished(hive: Services, place: Place) -> None:
     closer = [each for each in all_changed(place.found) if not is_exempt(hive.layout, each)]
     if changed := sorted({*place.changed, *closer}):
         what = f"not committed in {place.path}: {some(changed, _NAMED)}"
-        raise Conflict(what, hint=look, files=changed)
+        keeps = suggested("queen worktree remove", place.name, force=True)
+        raise Conflict(
+            what, hint=f"{look}; {keeps} keeps them on a branch unfinished/", files=changed
+        )
     if place.unlanded:
         many = f"{place.unlanded} commits" if place.unlanded > 1 else "one commit"
         raise Conflict(

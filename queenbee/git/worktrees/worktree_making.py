@@ -239,7 +239,7 @@ class _Making:
             git("rev-parse", "--git-dir", cwd=self._top, repository={})
             raise Conflict(
                 "there is no commit to begin with",
-                hint="git commit --allow-empty -m 'first commit'",
+                hint="git add -A && git commit --allow-empty -m 'first commit'",
             )
         return found
 

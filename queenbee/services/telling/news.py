@@ -162,13 +162,15 @@ def wants_answer(message: Message) -> bool:
 
 def head(hive: Services, message: Message) -> str:
     """Returns who sent a message, about what, and whether it wants an answer; its body, if that is
-    a short one without a subject of its own.
+    a short one without a subject of its own, or a short answer.
     """
     importance = f"{message.importance} " if message.importance in _URGENCY else ""
     about = f" about {_name(message.issue_id)}" if message.issue_id else ""
     body, begin = message.body.strip(), message.subject.removesuffix("…")
     is_whole = len(body) <= _WHOLE_CHARS and body.startswith(begin)
     subject = quotation(body, _WHOLE_CHARS) if is_whole else _said(message.subject)
+    if message.reply_to is not None and not is_whole and len(body) <= _WHOLE_CHARS:
+        subject += f" {quotation(body, _WHOLE_CHARS)}"
     answer = ""
     if wants_answer(message):
         short = hive.state("messages").short_id(message.id)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from queenbee.cli.app import command
+from queenbee.cli.app import command, invocation
 from queenbee.cli.options import since_option
 from queenbee.cli.rendering import Streamed, paragraph
 from queenbee.core.kinds import KINDS
@@ -39,9 +39,13 @@ def _message(change: Change) -> str:
     to, subject = now.get("to"), shortened(str(now.get("subject") or ""), _CHARS)
     if change.before is None:
         return f"wrote to {to}: {subject}"
-    if now.deleted:
-        return f"hid a message of {now.get('from')}: {subject}"
+    if "deleted" in change.fields:
+        if now.get("deleted_by") == now.get("from"):
+            return f"took back a message to {to}: {subject}"
+        did = "hid" if now.deleted else "restored"
+        return f"{did} a message of {now.get('from')}: {subject}"
     did = "acknowledged" if "acked_at" in str(change.fields) else "read"
+    did = did if now.get("read") is not False else "has yet to read"
     return f"{did} a message of {now.get('from')}: {subject}"
 
 
@@ -69,6 +73,8 @@ def _issue(change: Change) -> str:
     now = change.after
     if change.before is None and now.get("title"):
         return f"described {now.id}: {shortened(str(now.get('title')), _CHARS)}"
+    if now.get("status") == "tombstone":
+        return f"{now.id} was deleted by {now.get('deleted_by') or 'somebody'}"
     if "status" in change.fields:
         return f"{now.id} is {now.get('status')}"
     changed = [each for each in change.fields if each not in ("id", "updated_at")]
@@ -110,7 +116,9 @@ def log(hive: Hive, issue_id: str | None, limit: int, follow: bool, **wanted: An
     behind = hive.cursor()
     found = hive.log(limit, **wanted)
     if not follow:
-        return Streamed(found)
+        # Programs go on behind the last one that arrived.
+        in_time = found if invocation().json else sorted(found, key=lambda each: each.at or "")
+        return Streamed(in_time)
     del wanted["since_ms"]
     return Streamed(chain(found, _further(hive, behind, {each.cursor for each in found}, wanted)))
 
