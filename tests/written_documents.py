@@ -22,7 +22,7 @@ def check(arguments: Sequence[str], out: str, err: str, *, records: bool = False
     """Fails if a document of a command is not what its schema says."""
     name = command_of(arguments)
     if out and name is not None and name not in WITHOUT:
-        for text in out.splitlines() if name in ("log", "show") else [out]:
+        for text in out.rstrip("\n").split("\n") if name in ("log", "show") else [out]:
             _hold(json.loads(text), name, records=records)
     if err.startswith("{"):
         _hold(json.loads(err), "error", records=records)
