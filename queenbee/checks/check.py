@@ -5,6 +5,7 @@ Commands are passed to `sh -c` on purpose: those of the documents contain `&`, `
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -30,6 +31,11 @@ class Command:
     shell: str = "sh"
 
     @property
+    def how(self) -> str:
+        """What starts it, in words."""
+        return f"shell {self.shell}"
+
+    @property
     def argv(self) -> CommandLine:
         """The shell and its arguments; `sh` is always the system's."""
         if self.shell == "sh":
@@ -46,6 +52,12 @@ class Script:
 
     path: str
     args: tuple[str, ...] = ()
+    how = "a program, without a shell"
+
+    @property
+    def text(self) -> str:
+        """The program and its arguments as one line."""
+        return shlex.join([self.path, *self.args])
 
 
 @dataclass(frozen=True, slots=True)

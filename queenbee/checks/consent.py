@@ -7,7 +7,6 @@ A command may come from anywhere: by a clone, a pull, a sync or an import. Only 
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NewType, Self
@@ -108,7 +107,7 @@ def proposals(
     found = list[Proposal]()
     for each in checks:
         if isinstance(each.what, Command | Script):
-            found.append(Proposal(kind, _text(each.what), _more(each, each.what), origin, path))
+            found.append(Proposal(kind, each.what.text, _more(each, each.what), origin, path))
         elif isinstance(each.what, FileExists | ContentMatch):
             real = safe_open.real_path(os.path.join(layout.tree, each.what.path))
             if not any(_is_in(tree, real) for tree in trees(layout)):
@@ -121,18 +120,14 @@ def _is_in(tree: str, path: str) -> bool:
     return not {os.pardir, ".git"} & {*inside}
 
 
-def _text(what: Command | Script) -> str:
-    return what.text if hasattr(what, "text") else shlex.join([what.path, *what.args])
-
-
 def _more(check: Check, what: Command | Script) -> tuple[str, ...]:
-    how = [f"shell {what.shell}"] if hasattr(what, "shell") else ["a program, without a shell"]
     where = [f"in {check.cwd}"] if check.cwd else []
     variables = [
         f"gets {name} of the environment" if value is None else f"with {name}={value}"
         for name, value in sorted(check.environment.items())
     ]
-    return (*([] if how == ["shell sh"] else how), *where, *variables)
+    how = [what.how] if what.how != "shell sh" else []
+    return (*how, *where, *variables)
 
 
 def untrusted(unseen: Sequence[Proposal], *, is_answer: bool = False) -> Untrusted:

@@ -208,8 +208,10 @@ def to_carry(store: Store, left: Mapping[str, str], *, is_end: bool = False) -> 
 
 
 def _is_carried(path: str, *, is_end: bool) -> bool:
-    if not is_end or is_record(path):
-        return is_record(path)
+    if is_record(path):
+        return True
+    if not is_end:
+        return False
     from queenbee.git.contents.record_blobs import is_bead  # noqa: PLC0415 - start-up
 
     return is_bead(path)

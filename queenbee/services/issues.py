@@ -220,6 +220,8 @@ class Issues:
         with the assignment that ended last.
         """
         ids = roster.given_back(self._store.layout)
+        if not ids:  # Each look at the screen asks.
+            return []
         ready = [key for key, each in self.standings_of(ids).items() if each.state == "ready"]
         ended = (
             (one, self._assignments().find(issue_id=key, status="released"))

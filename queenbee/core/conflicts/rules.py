@@ -35,6 +35,8 @@ _SAYS_VERSION = re.compile(
 """What stands before a version: the word, which is not that of a conversion, and signs."""
 _SETS = re.compile(rb"(?<![=<>!~^|])[=:]\s*$")
 """What stands before a number that is the whole value: a timeout, say, or a rate."""
+_PLAIN = 2
+"""A number with so many parts may be such a value: `1.5`."""
 _CLOSES = re.compile(rb"\s*[\])}]")
 _BULLET = re.compile(rb"\s*[-*+]\s")
 _KEYWORDS = frozenset({b"from", b"import"})
@@ -72,7 +74,7 @@ def greater_number(conflict: Conflict) -> Lines | None:
     return _greater(
         conflict,
         lambda before, parts: (
-            parts > len((1, 5)) or not _SETS.search(before) or bool(_SAYS_VERSION.search(before))
+            parts > _PLAIN or not _SETS.search(before) or bool(_SAYS_VERSION.search(before))
         ),
     )
 

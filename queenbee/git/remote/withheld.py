@@ -59,19 +59,19 @@ def placed(
     """Returns where lines of a kind are, in the ledger or its archive, each with why it is not
     sent; never what is in it. `way` is the command that takes it all the same.
     """
-    ledger, found = layout.ledger_path(kind), list[Diagnosis]()
-    archive = Archive(ledger)
-    paths = [
-        each for each in (ledger, *map(archive.path, archive.listing())) if os.path.exists(each)
-    ]
-    for line, why in lines:
-        place, number = ledger, None
-        for path in paths:
-            there = [each.removesuffix(b"\r") for each in safe_open.read(path).split(b"\n")]
-            if line in there:
-                place, number = path, there.index(line) + 1
-        hint = f"{_WAY_OUT}{OVERRIDE}=1 {way}"
-        found.append(Diagnosis("not_sent", place, f"not sent: {why}", line=number, hint=hint))
+    ledger, held = layout.ledger_path(kind), dict(lines)
+    archive, hint = Archive(ledger), f"{_WAY_OUT}{OVERRIDE}=1 {way}"
+    at = dict[bytes, tuple[str, int]]()
+    for path in filter(os.path.exists, (ledger, *map(archive.path, archive.listing()))):
+        here = dict[bytes, tuple[str, int]]()
+        for number, line in enumerate(safe_open.read(path).split(b"\n"), 1):
+            if (there := line.removesuffix(b"\r")) in held:
+                here.setdefault(there, (path, number))
+        at |= here
+    found = list[Diagnosis]()
+    for line, why in held.items():
+        place, at_line = at.get(line, (ledger, None))
+        found.append(Diagnosis("not_sent", place, f"not sent: {why}", line=at_line, hint=hint))
     return found
 
 
