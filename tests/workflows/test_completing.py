@@ -100,7 +100,7 @@ class TestARalphBead:
         before = bead.read_bytes()
         with pytest.raises(NotYours):
             finish(reviewer)
-        with pytest.raises(NotFound, match="nobody is assigned"):
+        with pytest.raises(NotFound, match="there is no issue"):
             finish(hive, "gt-2")
         assert bead.read_bytes() == before
 
