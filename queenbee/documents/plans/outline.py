@@ -26,6 +26,7 @@ from queenbee.documents.plans.headings import (
 from queenbee.documents.plans.missed import has_form, missed_units
 from queenbee.documents.plans.numbering import numbers_of
 from queenbee.documents.plans.sections import (
+    ANNOTATION,
     Boxes,
     Part,
     Phase,
@@ -299,9 +300,15 @@ def _ends(headings: Sequence[Heading], end: int) -> Iterator[tuple[int, int]]:
 
 
 def _without_front_matter(text: str) -> str:
-    """Returns the text with empty lines in place of YAML front matter, which Markdown has not."""
+    """Returns the text with empty lines in place of YAML front matter, which Markdown has not.
+
+    The line of a bead's id does not count: YAML reads it as a name and a value, and so as front
+    matter what was none before the plan got that line.
+    """
+    if read_front_matter(ANNOTATION.sub("", text)).fields is None:
+        return text
     front = read_front_matter(text)
-    return text if front.fields is None else "\n" * (front.body_line - 1) + front.body
+    return "\n" * (front.body_line - 1) + front.body
 
 
 def _with_records(sections: list[Section]) -> list[Section]:

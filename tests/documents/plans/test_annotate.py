@@ -164,6 +164,13 @@ class TestLaws:
         assert [sprint.number for sprint in after] == before
         assert [sprint.bead_id for sprint in after] == [beads[number] for number in before]
 
+    def test_a_sprint_between_dashes_does_not_become_front_matter(self) -> None:
+        annotated = annotate_plan("---\n### Sprint 1.1: A\n---\n", {"1.1": "bd-one"})
+
+        assert [(each.number, each.bead_id) for each in parse_plan(annotated).sprints] == [
+            ("1.1", "bd-one")
+        ]
+
 
 class TestFiles:
     def test_a_symbolic_link_stays_one(self, tmp_path: Path) -> None:
