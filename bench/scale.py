@@ -118,17 +118,20 @@ def repository(folder: str, files: int = 200) -> Place:
 
 
 def worktrees(folder: str, count: int) -> dict[str, Callable[[], float]]:
-    """Commands in a repository with so many worktrees: each has an issue, a lease and changes."""
-    place = repository(folder)
+    """Commands in a repository with so many worktrees: each has an issue, a lease and changes; one
+    in sixteen also changes a file that others change.
+    """
+    place = repository(folder, 600)
     for number in range(count):
         name = f"d{number}"
         place.queen("issue", "new", f"Issue {number}", "--id", f"qb-{number}")
         place.queen("worktree", "add", name, f"qb-{number}")
         tree = f"{place.repo}-{name}"
         place.queen("reserve", f"d0/f{number}.txt", cwd=tree, as_=name)
-        for each in range(3):
-            with open(os.path.join(tree, "d0", f"f{number + each}.txt"), "a") as file:
-                file.write("changed\n")
+        shared = [599] if number % 16 == 0 else []
+        for each in (3 * number, 3 * number + 1, 3 * number + 2, *shared):
+            with open(os.path.join(tree, "d0", f"f{each}.txt"), "a", encoding="utf-8") as file:
+                file.write(f"changed by {name}\n")
     place.queen("worktree", "add", "lander")
     lander = f"{place.repo}-lander"
     return {

@@ -256,7 +256,7 @@ def everything(repo: Path, clock: Clock) -> dict[str, QueenError]:
     def looked() -> None:
         cache = unmerged.Cache(layout)
         cache.is_new = True
-        cache.store()
+        cache.store([])
 
     def compared() -> None:
         with Cache(layout, str(repo / ".git")):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from queenbee.core.command_lines import no_dash
@@ -199,7 +199,17 @@ class Owner:
     @cached_property
     def issue_id(self) -> str | None:
         """What the droid works on there, or what it completed last."""
-        return _issue(self._hive, self.droid, self._known_as) if self.droid is not None else None
+        if self.droid is None:
+            return None
+        find = partial(self._hive.assignments.find, droid=self.droid)
+        return self.latest(find()) or self.latest(find(status="completed"))
+
+    def latest(self, given: Iterable[Assignment]) -> str | None:
+        """Returns the issue of the last of these assignments that its droid has there."""
+        there = (None, self._known_as)
+        theirs = [each for each in given if each.droid == self.droid and each.worktree in there]
+        last = max(theirs, key=lambda each: (each.updated_at, each.id), default=None)
+        return last.issue_id if last is not None else None
 
 
 @dataclass(slots=True, eq=False)
@@ -538,19 +548,6 @@ def _last_droid(hive: Services, worktree: str | None, branch: str | None) -> str
         given = hive.assignments.find(status="all")
         theirs += [each for each in given if each.worktree == worktree]
     return max(theirs, key=lambda each: each.age).droid if theirs else None
-
-
-def _issue(hive: Services, droid: str, worktree: str | None) -> str | None:
-    """Returns the issue that a droid works on in a worktree, or completed there last."""
-    for status in ("active", "completed"):
-        theirs = [
-            each
-            for each in hive.assignments.find(droid=droid, status=status)
-            if each.worktree in (None, worktree)
-        ]
-        if theirs:
-            return max(theirs, key=lambda each: (each.updated_at, each.id)).issue_id
-    return None
 
 
 def _ranges(lines: Sequence[Sequence[int]]) -> str:

@@ -23,7 +23,7 @@ from queenbee.store.git_files.worktrees import ref_target, target_ref, worktrees
 from queenbee.store.whole_files import keep, recall
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Any
 
     from queenbee.store.git_files.worktrees import Worktree
@@ -147,7 +147,7 @@ class Neighbours:
     """
 
     def __init__(self, layout: Layout, *, budget_s: float, own: bool = False) -> None:
-        found = worktrees(layout)
+        self._every = found = worktrees(layout)
         self.here: Worktree | None = next(
             (each for each in found if each.path == layout.tree), None
         )
@@ -249,7 +249,7 @@ class Neighbours:
 
     def keep(self) -> None:
         """Keeps what was learned for the next process, if possible."""
-        self._cache.store()
+        self._cache.store(self._every)
 
     def _moved_on(self, other: Worktree) -> Snapshot | None:
         """Returns what is known of a worktree's work. Where only the main branch has moved since,
@@ -380,7 +380,6 @@ class Cache:
     """What earlier processes have found, in the state folder. Nothing breaks without it."""
 
     def __init__(self, layout: Layout) -> None:
-        self._layout = layout
         self._path = os.path.join(layout.state_dir, "index", "unmerged.json")
         self.is_new: bool = False
         """Whether there is something that the next process should find."""
@@ -408,11 +407,13 @@ class Cache:
         self.slow[place.git_dir] = time.time_ns()
         self.is_new = True
 
-    def store(self) -> None:
-        """Keeps it for the next process, if there is something new and it is possible."""
+    def store(self, places: Iterable[Worktree]) -> None:
+        """Keeps what is known of these worktrees for the next process, if there is something new
+        and it is possible.
+        """
         if not self.is_new:
             return
-        known = {each.git_dir for each in worktrees(self._layout)}
+        known = {each.git_dir for each in places}
         kept = {
             "format": _FORMAT,
             "of": {key: each.to_dict() for key, each in self.snapshots.items() if key in known},

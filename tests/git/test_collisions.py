@@ -234,8 +234,26 @@ class TestWhatIsCompared:
             "uncommitted changes are left out: 3 files, more than 2"
         ]
 
-    def test_a_file_that_cannot_be_read_is_told(self, base: Path, api: Path, queen: Queen) -> None:
+    def test_no_commit_is_made_of_what_shares_no_file(
+        self, base: Path, api: Path, ui: Path
+    ) -> None:
         change(api, 5, "api")
+        (ui / "other.py").write_text("ui\n")
+        for side in compared(base).sides[1:]:
+            assert (side.uncommitted, side.commit) == (1, side.head)
+
+    def test_a_folder_that_was_moved_and_not_committed(
+        self, base: Path, api: Path, ui: Path
+    ) -> None:
+        (api / "src").rename(api / "lib")
+        (ui / "src" / "new.py").write_text("ui\n")
+        assert conflicts(compared(base)) == {("api", "ui"): {"lib/new.py": "directory rename"}}
+
+    def test_a_file_that_cannot_be_read_is_told(
+        self, base: Path, api: Path, ui: Path, queen: Queen
+    ) -> None:
+        change(api, 5, "api")
+        change(ui, 5, "ui")
         (api / "src" / "app.py").chmod(0)
         ran = queen("worktree", "collisions", "--json", unprivileged=True)
         assert ran.code == 0, ran

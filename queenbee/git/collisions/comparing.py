@@ -23,7 +23,7 @@ from queenbee.store.git_files.worktrees import target_branch, target_ref, worktr
 from queenbee.store.git_trees import git_tree
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from queenbee.git.landing.together.checked import Check
     from queenbee.store.git_files.worktrees import Worktree
@@ -53,13 +53,15 @@ def compare(
     sides = _sides(places)
     with Cache(layout, own.common_dir) as cache:
         with ThreadPoolExecutor(_AT_ONCE) as pool:
-            list(pool.map(snapshots.take, sides, places, repeat(cache)))
+            list(pool.map(snapshots.look, sides, places, repeat(cache)))
         head = line("rev-parse", "--verify", "--quiet", no_dash(str(ref)), cwd=here.path)
         tip = _tip(sides, places, target, head)
         if tip is not None and tip not in sides:
             sides = [tip, *sides]
         merger = Merger(cache, here, _joined(layout))
-        found = Collisions(target, sides, _pairs(sides, merger))
+        found = Collisions(target, sides, _pairs(sides, merger, cache))
+        if with_order or check is not None:
+            _take(sides, cache)
         if with_order:
             found.order = _order(found, tip, merger)
         if check is not None and tip is not None and tip.commit is not None:
@@ -67,7 +69,7 @@ def compare(
             with Interrupts() as interrupts, Copies(check, objects, jobs, interrupts) as copies:
                 rest = _waiting(found, tip, merger)
                 found.together = Union(merger, tip.commit, copies).find(rest, check.command)
-    found.everybody_adds_to = _added_to(layout, found.pairs)
+    found.everybody_adds_to = _added_to(layout, found.pairs, places)
     return found
 
 
@@ -87,7 +89,7 @@ def _tip(
     """Returns the side that work lands on: a commit `head`, which a worktree may have."""
     if not places[0].linked and places[0].branch == target:
         main = sides[0]
-        if main.commit == main.head:
+        if main.commit == main.head and main.changes is None:
             return main
         # What its worktree has beyond that is somebody's work, too.
         tip = Side(main.name, None, target, head=main.head, commit=main.head)
@@ -99,14 +101,33 @@ def _tip(
     return held or Side(target, None, target, head=head, commit=head)
 
 
-def _pairs(sides: Sequence[Side], merger: Merger) -> list[Pair]:
-    compared = [each for each in sides if each.commit is not None]
-    reach = merger.reach([str(each.commit) for each in compared])
-    both = [
+def _take(sides: Iterable[Side], cache: Cache) -> None:
+    """Makes a commit of what is not committed on each of these sides."""
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        list(pool.map(snapshots.take, sides, repeat(cache)))
+
+
+def _meeting(sides: Sequence[Side], merger: Merger) -> list[tuple[Side, Side]]:
+    """Returns the pairs that could conflict."""
+    names = {each.name: str(each.commit) for each in sides if each.commit is not None}
+    reach = merger.reach([*names.values()])
+    for each in sides:
+        if each.changes is not None:
+            path = str(each.worktree)
+            reach.add(path, names[each.name], snapshots.touched(each.changes))
+            names[each.name] = path
+    compared = [each for each in sides if each.name in names]
+    return [
         (a, b)
         for a, b in combinations(compared, 2)
-        if a.commit != b.commit and reach.meet(str(a.commit), str(b.commit))
+        if names[a.name] != names[b.name] and reach.meet(names[a.name], names[b.name])
     ]
+
+
+def _pairs(sides: Sequence[Side], merger: Merger, cache: Cache) -> list[Pair]:
+    meeting = _meeting(sides, merger)
+    _take({id(side): side for pair in meeting for side in pair}.values(), cache)
+    both = [(a, b) for a, b in meeting if a.commit and b.commit and a.commit != b.commit]
     merged = merger.merge([(str(a.commit), str(b.commit)) for a, b in both])
     files = [each for one in merged for each in one.files]
     merger.locate(files)
@@ -155,7 +176,7 @@ def _joined(layout: Layout) -> Callable[[str], bool]:
     return lambda path: everybody_appends_to(path, said.land_join, said.land_union)
 
 
-def _added_to(layout: Layout, pairs: Sequence[Pair]) -> list[str]:
+def _added_to(layout: Layout, pairs: Sequence[Pair], places: Sequence[Worktree]) -> list[str]:
     """Returns the files of the present conflicts that everybody adds lines to, without those
     that `queen land` joins; remembers the present ones.
     """
@@ -173,5 +194,5 @@ def _added_to(layout: Layout, pairs: Sequence[Pair]) -> list[str]:
             del known[_TWICE:]
             if len(known) == _TWICE and not is_joined(path):
                 paths.add(path)
-    cache.store()
+    cache.store(places)
     return sorted(paths)

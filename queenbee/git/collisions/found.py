@@ -9,6 +9,20 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from queenbee.git.lines import Overlap
+    from queenbee.store.git_files.worktrees import Worktree
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What a worktree has that is not committed."""
+
+    place: Worktree
+    parents: list[str]
+    """The last commit, and those that are being merged."""
+    modes: dict[str, int]
+    """The changed files, each with its mode; 0 for one that is not there."""
+    committed: list[str]
+    """Those of them that the last commit or the index has."""
 
 
 @dataclass(slots=True, eq=False)
@@ -23,7 +37,9 @@ class Side:
     droid: str | None = None
     head: str | None = None
     commit: str | None = None
-    """The snapshot that was compared; None if there is nothing to compare."""
+    """What was compared, a snapshot if files of others were met; None if there is nothing."""
+    changes: Changes | None = None
+    """What is not committed, until a snapshot has it."""
     uncommitted: int = 0
     """How many files differ from the last commit."""
     notes: list[str] = field(default_factory=list)

@@ -70,6 +70,11 @@ class Reach:
         self._known: dict[int, Touched] = {}
         self._can_tell = self._read(commits, git)
 
+    def add(self, name: str, parent: str, touched: Touched) -> None:
+        """Takes what would be a commit after one of these, by a name of its own."""
+        self._before[name] = self._before.get(parent, 0) | 1 << len(self._touched)
+        self._touched.append(touched)
+
     def meet(self, one: str, other: str) -> bool:
         """Returns whether two of the commits could conflict; True where nobody can tell."""
         if not self._can_tell:

@@ -17,11 +17,13 @@ from queenbee.core.text import some
 from queenbee.errors import ExternalFailure
 from queenbee.git.changes import merge_heads
 from queenbee.git.collisions.cache import LIMIT_S
+from queenbee.git.collisions.found import Changes
+from queenbee.git.collisions.reach import Touched
 from queenbee.git.run import TooSlow
 from queenbee.git.unmerged import ADDED, STATUS, Status
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from queenbee.git.collisions.cache import Cache
     from queenbee.git.collisions.found import Side
@@ -33,43 +35,75 @@ MOST_BYTES = 32 * 1024 * 1024
 _TIMES = 3
 
 
-def take(side: Side, place: Worktree, cache: Cache) -> None:
-    """Sets what of a worktree is to be compared: its commit, how much is not committed, notes."""
+def touched(changes: Changes) -> Touched:
+    """Returns the changed files as those of a commit."""
+    found = Touched()
+    for path, mode in changes.modes.items():
+        found.add(os.fsencode(path), is_removed=not _is_file(mode))
+    return found
+
+
+def look(side: Side, place: Worktree, cache: Cache) -> None:
+    """Sets what of a worktree is to be compared: its commit, what is not committed, notes."""
+
+    def step() -> None:
+        side.changes = _changes(side, place, cache)
+        if side.changes is not None and len(side.changes.parents) > 1:  # No log shows it as it is.
+            side.commit, side.changes = _commit(cache, side.changes), None
+
+    _tried(side, place, step)
+
+
+def take(side: Side, cache: Cache) -> None:
+    """Makes a commit of what is not committed in a worktree, and sets that to be compared."""
+    known, side.changes = side.changes, None
+    if known is None:
+        return
+    left = [known]
+
+    def step() -> None:
+        changes = left.pop() if left else _changes(side, known.place, cache)
+        if changes is not None:
+            side.commit = _commit(cache, changes)
+
+    _tried(side, known.place, step)
+
+
+def _tried(side: Side, place: Worktree, step: Callable[[], None]) -> None:
     for turn in range(_TIMES):
         try:
-            _take(side, place, cache)
+            return step()
         except TooSlow as error:
             side.commit = side.head = side.head or place.head
             side.notes.append(f"uncommitted changes are left out: {error.message}")
-            return
+            return None
         except (ExternalFailure, OSError) as error:
             # A file changed, shrank or vanished while git read it, which may even kill git.
             reason = error.message if isinstance(error, ExternalFailure) else str(error)
             if turn == _TIMES - 1:
                 side.commit = side.head
                 side.notes.append(f"uncommitted changes are left out: {reason}")
-        else:
-            return
+    return None
 
 
-def _take(side: Side, place: Worktree, cache: Cache) -> None:
+def _changes(side: Side, place: Worktree, cache: Cache) -> Changes | None:
     side.notes.clear()
     status = Status(cache.git(*STATUS, place=place, limit_s=LIMIT_S))
     side.commit = side.head = status.head
     if status.head is None:
         side.notes.append("it has no commit")
-        return
+        return None
     if status.is_conflicted:
         side.notes.append("a merge is under way: its uncommitted changes are left out")
-        return
+        return None
     # The hive's records merge by themselves.
     changed = {path: how for path, how in status.changed.items() if ".beads" not in path.split("/")}
     modes = _modes(side, place.path, changed)
     parents = [status.head, *merge_heads(place.git_dir)]
     side.uncommitted = len(modes)
-    if modes or len(parents) > 1:
-        committed = [path for path in modes if changed[path] != ADDED]
-        side.commit = _commit(place, cache, parents, modes, committed)
+    committed = [path for path in modes if changed[path] != ADDED]
+    is_any = modes or len(parents) > 1
+    return Changes(place, parents, modes, committed) if is_any else None
 
 
 def _modes(side: Side, top: str, paths: Iterable[str]) -> dict[str, int]:
@@ -98,19 +132,14 @@ def _modes(side: Side, top: str, paths: Iterable[str]) -> dict[str, int]:
     return modes
 
 
-def _commit(
-    place: Worktree,
-    cache: Cache,
-    parents: list[str],
-    modes: dict[str, int],
-    committed: Iterable[str],
-) -> str:
+def _commit(cache: Cache, changes: Changes) -> str:
     """Returns a commit of the first parent with these files as they are now."""
+    place, parents, modes = changes.place, changes.parents, changes.modes
     index = os.path.join(cache.run, f"index-{os.urandom(6).hex()}")
     run = partial(cache.git, place=place, index=index, limit_s=LIMIT_S)
     run("read-tree", parents[0])
     # First what is gone: a folder may have taken the name of a file, or a link of a folder.
-    gone = [path for path in committed if not _is_file(modes[path])]
+    gone = [path for path in changes.committed if not _is_file(modes[path])]
     there = [
         path
         for path, mode in modes.items()

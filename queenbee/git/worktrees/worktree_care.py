@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -51,13 +52,22 @@ if TYPE_CHECKING:
 
 _PATIENCE_S = 600.0
 """Whoever removes a worktree, or wants to see them all, waits until git has looked at each."""
+_AT_ONCE = 4
+"""Git waits for the disk, and starting it takes as long as what it does."""
 _NAMED = 5
 
 
 class Place:
     """One worktree: whose it is, what for, and what it has that the main branch lacks."""
 
-    def __init__(self, hive: Services, found: Worktree, work: Snapshot | None) -> None:
+    def __init__(
+        self,
+        hive: Services,
+        found: Worktree,
+        work: Snapshot | None,
+        unlanded: int | None,
+        under_way: Sequence[Assignment],
+    ) -> None:
         owner = Owner(hive, found)
         self.found = found
         self.name: str = owner.worktree
@@ -69,10 +79,9 @@ class Place:
         self.droid: str | None = owner.droid
         self.is_named: bool = found.droid is not None
         """Whether the worktree itself remembers its droid."""
-        under_way = [each.issue_id for each in hive.assignments.find(droid=self.droid)]
-        self.issue_id: str | None = owner.issue_id if owner.issue_id in under_way else None
-        """The issue that the droid works on; not one that it has completed."""
-        self.unlanded: int | None = _unlanded(found, work)
+        self.issue_id: str | None = owner.latest(under_way)
+        """The issue that the droid works on there; not one that it has completed."""
+        self.unlanded: int | None = unlanded
         """How many commits are not on the main branch; None if git does not say."""
         self.changed: list[str] | None = (
             sorted(path for path in work.changed if not is_exempt(hive.layout, path))
@@ -126,12 +135,20 @@ class Removed:
 def places(hive: Services) -> list[Place]:
     """Returns the worktrees of the repository, the main one first."""
     found = Neighbours(hive.layout, budget_s=_PATIENCE_S, own=True)
-    every = []
-    for each in found.others:
+
+    def look(each: Worktree) -> tuple[Snapshot | None, int | None]:
         found.files(each)
         known = None if each.git_dir in found.unlooked else found.work(each)
-        every.append(Place(hive, each, known))
+        return known, _unlanded(each, known)
+
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        looks = list(pool.map(look, found.others))
     found.keep()
+    under_way = hive.assignments.find()
+    every = [
+        Place(hive, each, *known, under_way)
+        for each, known in zip(found.others, looks, strict=True)
+    ]
     return sorted(every, key=lambda each: (each.linked, each.name, each.path))
 
 
