@@ -364,9 +364,6 @@ class Place:
             path=tree,
         )
 
-    def other(self, what: str) -> NotLanded:
-        return NotLanded(f"{what}; nothing was landed", hint="queen land")
-
     def went_on(self, files: Sequence[str]) -> NotLanded:
         """Returns the refusal for a conflict that is not left to a droid who does something else
         by now.
@@ -378,18 +375,15 @@ class Place:
             files=files,
         )
 
-    def conflict(
-        self, files: Sequence[str], said: str = "", union: Sequence[str] = ()
-    ) -> NotLanded:
+    def conflict(self, files: Sequence[str], union: Sequence[str] = ()) -> NotLanded:
         """Returns the refusal for files that both sides changed."""
-        what = named(files, SHOWN) or said
         hint = "resolve them, git add, then queen land --continue; or queen land --abort"
         from queenbee.core.conflicts.markers import union_setting  # noqa: PLC0415 - start-up
 
         if setting := union_setting(union[:SHOWN]):
             hint += f"; to keep what both added from now on: {setting}"
         return Unresolved(
-            f"{named([self.target])} and {named([self.branch])} conflict: {what}",
+            f"{named([self.target])} and {named([self.branch])} conflict: {named(files, SHOWN)}",
             hint=hint,
             files=files,
             union=list(union),
