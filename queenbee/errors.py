@@ -330,10 +330,18 @@ class MissingPackage(ExternalFailure):
         """Returns the refusal of `what`, such as "queen mcp", for which `package` is missing."""
         return cls(
             f"{what} needs the Python package {package}",
-            hint=f"pip install 'queenbee-hive[{extra}]', or in a clone: pip install '.[{extra}]'",
+            hint=f"{_installs()} 'queenbee-hive[{extra}]', or in a clone: pip install '.[{extra}]'",
             package=package.split(" ")[0],
             extra=extra,
         )
+
+
+def _installs() -> str:
+    """Returns what installs packages where this program is."""
+    for tool, command in (("pipx", "pipx install --force"), ("uv", "uv tool install")):
+        if tool in sys.prefix.split(os.sep):
+            return command
+    return "pip install"
 
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)

@@ -20,7 +20,7 @@ from queenbee.cli.exits import DONE, NO
 from queenbee.cli.rendering import print_json
 from queenbee.cli.terminal import Bar, aside, say
 from queenbee.core.names import nearest
-from queenbee.core.text import printable
+from queenbee.core.text import printable, shell_word
 from queenbee.errors import ExternalFailure, NoHive, Unwritable
 from queenbee.store.droids.presence import Beat
 from queenbee.store.settings import Settings
@@ -257,9 +257,16 @@ def is_mine(droid: str | None) -> bool:
     return droid is not None and droid == invocation().hive.actor_or_none
 
 
+_PAST = ("--force", "--unchecked", "--no-verify", "--anyway", "--reassign", "--again")
+"""Options that pass a refusal: one is named, but no line that has it is made up."""
 _SAME = (
     ("--wait", "--timeout"),
-    ("--force", "--unchecked", "--no-verify", "--anyway", "--reassign", "--again"),
+    ("--check", "--test", "--tests"),
+    ("--size", "--count", "--number", "--agents", "-n"),
+    ("--limit", "--count", "--number", "--max", "--lines", "-n"),
+    ("--depends-on", "--after", "--needs", "--blocked-by"),
+    ("--issues", "--issue", "--only"),
+    _PAST,
 )
 """What options of one meaning are called, here and elsewhere."""
 
@@ -268,6 +275,13 @@ _HOT = frozenset({
     "next", "status", "prime", "msg", "reserve", "claim", "issue", "issues", "show", "version",
 })  # fmt: skip
 """The commands that are run so often that they do without parsing the settings again."""
+
+
+def _corrected(ctx: click.Context, args: Sequence[str], typed: str, right: str) -> str:
+    """Returns the line with the right option in place of the one that was typed."""
+    ours = (each == typed or each.startswith(f"{typed}=") for each in args)
+    words = [right + x[len(typed) :] if is_it else x for x, is_it in zip(args, ours, strict=True)]
+    return " ".join([ctx.command_path, *map(shell_word, words)])
 
 
 class QueenCommand(click.Command):
@@ -294,15 +308,22 @@ class QueenCommand(click.Command):
         return _taught(ctx, super().get_params(ctx))
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        words = [*args]  # What is parsed is taken out of the list.
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
-            same = next((each for each in _SAME if error.option_name in each), ())
-            known = [name for each in self.params for name in each.opts[:1] if name in same]
+            typed = error.option_name
+            same = {name for each in _SAME if typed in each for name in each}
+            own = [name for each in self.params for name in each.opts[:1]]
+            close = nearest(typed.lstrip("-"), [each.removeprefix("--") for each in own])
+            known = [each for each in own if each in same] or [f"--{close}"] * bool(close)
             if not known:
-                raise
-            what = f"No such option {error.option_name!r}. Did you mean {known[0]!r}?"
-            raise click.UsageError(what, ctx) from error
+                raise click.UsageError(f"No such option {typed!r}.", ctx) from error
+            what = f"No such option {typed!r}. Did you mean {known[0]!r}?"
+            wrong = click.UsageError(what, ctx)
+            if known[0] not in _PAST:
+                wrong.hint = _corrected(ctx, words, typed, known[0])  # type: ignore[attr-defined]
+            raise wrong from error
         except click.UsageError as error:
             # When an option lacks its argument, click does not name the command.
             error.ctx = error.ctx or ctx
@@ -434,7 +455,7 @@ class QueenGroup(click.Group):
 
         typed, rest = words[0], words[1:]
         noun = "" if ctx.parent is None else str(self.name)
-        command = near_words.meant(noun, typed.lower())
+        command = near_words.meant(noun, typed.lower(), rest)
         if turned := next(filter(None, (self._turned(ctx, typed, each) for each in rest[:1])), ""):
             command, rest = turned, rest[1:]
         similar = [command] if command else self._similar(ctx, typed)

@@ -28,10 +28,20 @@ _MEANT = {
         "reserve": "lock lease",
         "reserve list": "leases locks reservations reserved",
         "reserve release": "unlock unreserve",
+        "reserve renew": "renew extend",
         "msg send": "tell say write ask message mail-send msg-ask",
         "msg inbox": "mail messages",
         "bead verify": "bead-check bead-run",
-        "undo": "revert rollback",
+        "undo": "revert rollback redo",
+        "log": "history events",
+        "start": "run launch team spawn",
+        "config": "settings setting",
+        "hive whoami": "me name",
+        "setup --undo": "deinit uninstall leave disconnect",
+        "issue delete": "rm delete remove issue-rm issue-remove",
+        "issue dep": "block blocks depend depends",
+        "worktree": "wt worktrees",
+        "watch --web": "web browser",
         "issue reopen": "restore undelete issue-restore issue-undelete",
     }.items()
     for word in words.split()
@@ -46,8 +56,10 @@ _INSIDE: dict[str, dict[str, tuple[str, ...]]] = {
 """Words that others have after these commands, and what stands for them here."""
 
 
-def meant(noun: str, typed: str) -> str | None:
+def meant(noun: str, typed: str, rest: Sequence[str]) -> str | None:
     """Returns the command that a word means, typed after `queen` or after a `noun`."""
+    if typed == "set" and not noun and rest and "." in rest[0]:
+        return "config set"
     return _MEANT.get(f"{noun}-{typed}" if noun else typed)
 
 
@@ -87,6 +99,7 @@ def line(context: click.Context, command: str, rest: Iterable[str]) -> str:
 def _needs_more(root: click.Context, command: str) -> bool:
     found: click.Command | None = root.command
     is_whole = command in found.list_commands(root) if isinstance(found, click.Group) else False
-    for word in [command] if is_whole else command.split(" "):
+    words = [command] if is_whole else [x for x in command.split(" ") if not x.startswith("-")]
+    for word in words:
         found = found.get_command(root, word) if isinstance(found, click.Group) else None
     return found is None or isinstance(found, click.Group) or any(x.required for x in found.params)

@@ -196,6 +196,11 @@ class Message(Record):
     acked_at: OptionalText = OptionalText("acked_at")
 
     @property
+    def wants_answer(self) -> bool:
+        """Whether it asks for an acknowledgement that it has not got."""
+        return self.ack_by is not None and not self.acked_at
+
+    @property
     def thread(self) -> str:
         """The id of the thread's first message, which may be this one."""
         return self.thread_id or self.id

@@ -254,6 +254,14 @@ class Messages:
             found = [message for message in found if _is_overdue(message, now_ms)]
         return found[:limit]
 
+    def unanswered(self, person: str, *, limit: int) -> list[Message]:
+        """Returns what nobody has read of the messages to a person; and of the newest also what was
+        read, and wants an answer still.
+        """
+        newest = self.inbox(droid=person, limit=limit)
+        asked = [each for each in newest if each.read_at and each.wants_answer]
+        return [*self.inbox(unread=True, droid=person, limit=limit), *asked][:limit]
+
     def count(self, *, unread: bool = False, droid: str | None = None) -> int:
         """Returns how many messages to `droid` (default: the actor) there are."""
         to = self._recipient(droid)

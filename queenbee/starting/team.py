@@ -8,13 +8,15 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from queenbee.checks.processes import Interrupts
-from queenbee.core.reviews.review import PERSON
+from queenbee.core.names import PERSON
+from queenbee.core.reviews.review import PERSON as ASKS_PERSON
 from queenbee.core.text import named, suggested
 from queenbee.errors import Busy, QueenError
 from queenbee.git.beforehand.rehearsal import clear_up, rehearse
 from queenbee.git.hosts.issue_exchange import exchange
 from queenbee.git.landed import commit_records
 from queenbee.git.worktrees.pruning import prune
+from queenbee.services.telling.people import of_message
 from queenbee.starting.clients import CLIENTS
 from queenbee.starting.crew import Crew
 from queenbee.starting.ending import Ended, Reason
@@ -39,6 +41,7 @@ _TICK_S = 0.2
 _STOP_S = 9.0
 _LOOKS = 3
 """So often everybody finds nothing to do, one after the other, before that counts."""
+_MOST_MAIL = 50
 _MOST_TRIED = 2
 """So many agents try an issue before it is left to people."""
 _DONE = Reason("done", "")
@@ -84,6 +87,8 @@ class Team:
         self._too_dear: dict[str, str] = {}
         self._left: dict[str, Reason] = {}
         """What earlier runs gave back, and this one leaves alone."""
+        self._mail_stamp: object = None
+        self._passed_on: set[str] = set()
 
     def run(self, on_tick: Callable[[Team], None] = lambda _: None) -> Ended:
         """Starts the agents and looks after them; returns when none is at work any more.
@@ -146,6 +151,7 @@ class Team:
                 self._leave_alone()  # Before the next one looks for an issue.
             if not self._wanted.until_done and self._is_stuck():
                 why = why or _STUCK
+            self._pass_on()
             on_tick(self)
             if interrupts.count < 2:
                 time.sleep(_TICK_S)
@@ -195,6 +201,20 @@ class Team:
             each.try_now()
         return None
 
+    def _pass_on(self) -> None:
+        """Tells what the agents write to a person, each once."""
+        stamp = self._hive.stamp("messages")
+        if stamp == self._mail_stamp:
+            return
+        self._mail_stamp = stamp
+        own = {each.name for each in self.workers}
+        for each in self._hive.messages.unanswered(PERSON, limit=_MOST_MAIL):
+            if each.from_ in own and not each.by_hive and each.id not in self._passed_on:
+                self._passed_on.add(each.id)
+                short = self._hive.short_ids("messages", [each.id])[each.id]
+                way = suggested("queen answer", short, "YOUR ANSWER")
+                self._tell(f"{of_message(each).text}: {way}")
+
     def _tick(self, worker: BeadWorker) -> None:
         others = (each for each in self.workers if each is not worker and not each.is_over)
         worker.avoid({each.entry.team for each in others if each.entry.team})
@@ -239,7 +259,7 @@ class Team:
         if not waits or any(each.looks < _LOOKS for each in waits):
             return False
         proposed = [] if self._wanted.until_proposed else [*self._in_review()]
-        return all(review.asks == PERSON for _, review in proposed)
+        return all(review.asks == ASKS_PERSON for _, review in proposed)
 
     def _in_review(self) -> Iterator[tuple[str, Review]]:
         """Yields the issues of this team that are in review, with their pull requests."""
@@ -324,7 +344,7 @@ class Team:
         note = HostNote(self._hive.layout)
         for key, review in self._in_review():
             state = note.seen(review.number)[0] or "is not merged yet"
-            what = "waits for a person" if review.asks == PERSON else state
+            what = "waits for a person" if review.asks == ASKS_PERSON else state
             text = f"{key} is proposed by {review}, which {what}: {review.url}"
             yield Reason("proposed", text, key)
         for key, standing in self._hive.issues.standings_of(left).items():

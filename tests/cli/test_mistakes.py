@@ -65,6 +65,22 @@ MISTAKES = {
     "a setting and its value without a verb": (SHOP, "queen config ttl 3h", "No such command"),
     "a verb before its noun": (SHOP, "queen add worktree bob", "No such command 'add'"),
     "a verb before several": (SHOP, "queen list worktrees", "No such command 'list'"),
+    "another word for an option": (
+        f"{SHOP} && {NAME} && queen claim t-1",
+        "queen log --count=5 --issue t-1",
+        "Did you mean '--limit'",
+    ),
+    "undoing an undo": (
+        f"{SHOP} && {NAME} && queen claim t-1",
+        "queen redo",
+        "Did you mean 'undo'",
+    ),
+    "a setting as in other programs": (
+        SHOP,
+        "queen set land.check true",
+        "Did you mean 'config set'",
+    ),
+    "leaving": (SHOP, "queen uninstall", "Did you mean 'setup --undo'"),
     "a message in words": (f"{SHOP} && {NAME}", "queen message human hi", "No such command"),
     "another word of the same noun": (
         f"{SHOP} && queen worktree add ui",
@@ -119,7 +135,7 @@ MISTAKES = {
     "a file released as an issue": (
         f"{SHOP} && {NAME} && queen reserve src/a.py",
         "queen release src/a.py",
-        "nobody is assigned",
+        "there is no issue",
     ),
     "a mistyped command of reserve": (
         f"{SHOP} && {NAME} && queen reserve src/a.py",
@@ -167,7 +183,11 @@ MISTAKES = {
     ),
     "forcing a landing": (f"{SHOP} {WORK}", "queen land --force", "Did you mean '--unchecked'"),
     "a check as a flag": (SHOP, "queen land --check", "requires an argument"),
-    "a wait under another name": (SHOP, "queen next --timeout 3s", "Did you mean '--wait'"),
+    "a wait under another name": (
+        f"{SHOP} && {NAME}",
+        "queen next --timeout 3s",
+        "Did you mean '--wait'",
+    ),
     "skipping checks without a reason": (
         f"{SHOP} && {NAME} && queen claim t-1",
         "queen complete t-1 --no-verify",

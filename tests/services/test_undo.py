@@ -12,7 +12,6 @@ from hives import Clock, Queen, QuickQueen, at_a_terminal, records, write_lines
 
 from queenbee import Hive
 from queenbee.errors import Conflict, Held, NotFound, Taken
-from queenbee.services.telling.news import wants_answer
 
 pytestmark = pytest.mark.both_engines
 
@@ -239,7 +238,7 @@ class TestMessagesAndSettings:
         assert [str(each) for each in hive.undo(dry_run=True).reversals] == opened
         assert hive.messages.inbox(unread=True) == []
         assert sentences(hive) == opened
-        assert [wants_answer(each) for each in hive.messages.inbox(unread=True)] == [True]
+        assert [each.wants_answer for each in hive.messages.inbox(unread=True)] == [True]
         assert sentences(hive)[-1] == "the question of reviewer is answered again"
         (again,) = hive.messages.inbox()
         assert again.read
@@ -255,7 +254,7 @@ class TestMessagesAndSettings:
         assert sentences(hive)[-1] == "the question of reviewer is unanswered again"
         (still,) = hive.messages.inbox()
         assert still.read
-        assert wants_answer(still)
+        assert still.wants_answer
         hive.messages.reply(asked.id, "a reply marks nothing")
         assert len(sentences(hive)) == 1
 

@@ -109,6 +109,14 @@ class TestATeam:
         assert "ui (agent): " not in report.out
         assert "ui (agent) (seen " in team.queen("status", as_="lead").out
 
+    def test_passes_on_once_what_an_agent_asks_a_person(self, team: Team) -> None:
+        team.issues(2)
+        asks = "[ -e ../asked ] || queen msg send human 'Which currency?'\ntouch ../asked\n"
+        ran = team.start("ui", "--agent", team.agent(asks + WORKS))
+        assert ran.code == 0, ran
+        assert ran.out.count("ui wrote to you: “Which currency?”: queen answer ") == 1, ran
+        assert team.queen("answer", ran.out.split("queen answer ")[1][:4], "Euros").code == 0
+
     def test_says_why_an_agent_does_not_begin(self, team: Team) -> None:
         team.issues(2)
         program = "from queenbee.starting import limits; limits._MOST_LOAD = -1.0; "

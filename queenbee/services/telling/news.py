@@ -151,13 +151,8 @@ def mail(hive: Services, seen: set[str]) -> Iterator[Item]:
 
 
 def _rank(message: Message) -> int:
-    wanted = _URGENCY["high"] if wants_answer(message) else _MAIL
+    wanted = _URGENCY["high"] if message.wants_answer else _MAIL
     return _URGENCY.get(message.importance, wanted)
-
-
-def wants_answer(message: Message) -> bool:
-    """Returns whether a message asks for an acknowledgement that it has not got."""
-    return message.ack_by is not None and not message.acked_at
 
 
 def head(hive: Services, message: Message) -> str:
@@ -172,7 +167,7 @@ def head(hive: Services, message: Message) -> str:
     if message.reply_to is not None and not is_whole and len(body) <= _WHOLE_CHARS:
         subject += f" {quotation(body, _WHOLE_CHARS)}"
     answer = ""
-    if wants_answer(message):
+    if message.wants_answer:
         short = hive.state("messages").short_id(message.id)
         word = short if is_plain(short) and len(short) <= _NAME_CHARS else "ID"
         command = suggested("queen msg reply", word, "TEXT")

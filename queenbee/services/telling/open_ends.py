@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from queenbee.core.text import is_plain, mentioned, quotation, some, suggested
-from queenbee.services.telling.news import MOST_UNREAD, head, wants_answer
+from queenbee.services.telling.news import MOST_UNREAD, head
 
 if TYPE_CHECKING:
     from queenbee.core.beads import Issue
@@ -77,7 +77,7 @@ def _unanswered(hive: Services) -> list[Message]:
     """
     mail = hive.messages.inbox(limit=MOST_UNREAD)
     urgent = [each for each in mail if each.importance in ("urgent", "high") and not each.read]
-    asking = [each for each in mail if wants_answer(each)]
+    asking = [each for each in mail if each.wants_answer]
     if asking:
         answered = {each.reply_to for each in hive.messages.sent(limit=MOST_UNREAD)}
         asking = [each for each in asking if each.id not in answered]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from queenbee.core.names import PERSON
 from queenbee.core.text import mentioned, one_line, quotation
 from queenbee.core.timestamps import format_duration, instant_ms
-from queenbee.services.telling.news import MOST_UNREAD, wants_answer
+from queenbee.services.telling.news import MOST_UNREAD
 from queenbee.services.waiting.landing_record import failed_landings
 from queenbee.services.waiting.landing_turn import landers
 
@@ -62,8 +62,7 @@ def wants(hive: Services) -> Iterator[Want]:
     """Yields what wants `human`, or the actor, now."""
     people = [PERSON, *([hive.actor] if hive.actor_or_none not in (None, PERSON) else [])]
     for person in people:
-        for message in hive.messages.inbox(unread=True, droid=person, limit=MOST_UNREAD):
-            yield of_message(message)
+        yield from map(of_message, hive.messages.unanswered(person, limit=MOST_UNREAD))
     yield from map(of_decision, hive.issues.for_a_person())
     yield from starmap(of_given_back, hive.issues.given_back())
     yield from _waiters(hive, people)
@@ -76,7 +75,7 @@ def wants(hive: Services) -> Iterator[Want]:
 def of_message(message: Message) -> Want:
     """Returns what a message to a person wants."""
     about = f" about {_name(message.issue_id)}" if message.issue_id else ""
-    asks = wants_answer(message)
+    asks = message.wants_answer
     what = "wants your answer" if asks else "wrote to you"
     text = f"{_name(message.from_)} {what}{about}: {quotation(message.subject, _TEXT_CHARS)}"
     kind = "answer" if asks else "message"

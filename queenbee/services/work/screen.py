@@ -122,7 +122,7 @@ class Status:
     @cached_property
     def for_a_person(self) -> list[Message]:
         """What agents have written to `human` that no person has read, questions first."""
-        unread = self._hive.messages.inbox(unread=True, droid=PERSON, limit=_MOST_UNREAD)
+        unread = self._hive.messages.unanswered(PERSON, limit=_MOST_UNREAD)
         return sorted(unread, key=lambda each: each.ack_by is None)
 
     @cached_property

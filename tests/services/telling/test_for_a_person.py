@@ -29,6 +29,14 @@ def test_a_question_is_the_first_line_of_queen(asked: QuickQueen) -> None:
     assert "queen answer " in first
 
 
+def test_a_question_that_was_read_waits_until_it_is_answered(asked: QuickQueen) -> None:
+    lines(asked, "msg", "read", as_="human")
+    first = lines(asked)[0]
+    assert "dahlia wants your answer: “Which currency?”" in first
+    lines(asked, "answer", first.split("queen answer ")[1].split()[0], "Euros")
+    assert not any("for a person" in each for each in lines(asked))
+
+
 def test_any_message_can_be_answered_and_who_looks_is_nobody_else(quick: QuickQueen) -> None:
     quick("msg", "send", "human", "I use UTC", as_="dahlia")
     lines(quick, "msg", "inbox", as_="human")
