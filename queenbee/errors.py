@@ -8,6 +8,8 @@ attributes, declared with their types, so that nobody has to parse the text. `co
 from __future__ import annotations
 
 import errno
+import os
+import sys
 
 TYPE_CHECKING = False  # Not typing's: a further edit loads this module.
 if TYPE_CHECKING:

@@ -70,7 +70,7 @@ OF_ITS_OWN = {
     "Reservations": "absurd editor fenced fold_case holders_against overlapping stage_again "
     "stage_release stage_repair stage_reserve stage_takeover stale store "
     "transaction verdicts",
-    "Messages": "correspondent drop_merged",
+    "Messages": "correspondent drop_merged unanswered",
     "Queue": "ahead_of before circle enter everything register store still",
     "Nudges": "may_take_over next_step take_overs",
     "Droids": "check check_addressee has_been_here has_ended joined_ms patience_s seen_here "

@@ -175,7 +175,7 @@ REFUSALS: list[tuple[str, str, int, str, str, str]] = [
     ("u", "clam qb-3", 2, "usage", "Did you mean 'claim'?", "queen claim qb-3"),
     ("u", "msg snd a b", 2, "usage", "Did you mean 'send'?", "queen msg send a b"),
     ("u", "zzz", 2, "usage", "No such command 'zzz'.", "queen --help"),
-    ("u", "claim qb-3 --resaon x", 2, "usage", "--reason", "queen claim --help"),
+    ("u", "claim qb-3 --resaon x", 2, "usage", "--reason", "queen claim qb-3 --reason x"),
     ("u", "--jsno claim qb-3", 2, "usage", "--json", "queen --help"),
     (
         "u",
