@@ -32,6 +32,7 @@ from queenbee.store.git_files.worktrees import (
     noted_trees,
     remote_of,
     target_branch,
+    target_ref,
 )
 from queenbee.store.git_trees import git_tree
 from queenbee.store.settings import FILE_NAME
@@ -115,7 +116,7 @@ def in_diagnosis(layout: Layout) -> list[Diagnosis]:
     """Returns the same for the doctor: worth knowing where no worktree is, and else wrong."""
     lands = are_several(layout)
     try:
-        found = [*hindrances(layout), *_unborn(layout), *unused_push(layout)]
+        found = [*hindrances(layout), *unborn(layout), *unused_push(layout)]
         found += _old_checkouts(layout)
     except ExternalFailure as error:  # Such as a format that this git does not know.
         way = error.hint or f"{suggested('git -C', layout.tree)} status"
@@ -130,10 +131,11 @@ def in_diagnosis(layout: Layout) -> list[Diagnosis]:
     ]
 
 
-def _unborn(layout: Layout) -> Iterator[Hindrance]:
+def unborn(layout: Layout) -> Iterator[Hindrance]:
     """Yields what a repository without a commit lacks, and whether it has no check yet."""
-    here = git_tree(layout.tree)
-    if here is None or line("rev-parse", "--quiet", "--verify", "HEAD", cwd=here.tree) is not None:
+    here, commits = git_tree(layout.tree), ("HEAD", target_ref(layout) or "HEAD")
+    asked = ("rev-parse", "--quiet", "--verify")
+    if here is None or any(line(*asked, each, cwd=here.tree) is not None for each in commits):
         return
     git("rev-parse", "--git-dir", cwd=here.tree, repository={})  # Or it cannot be read.
     what = "there is no commit to begin with: nothing can land"
@@ -142,7 +144,6 @@ def _unborn(layout: Layout) -> Iterator[Hindrance]:
         what,
         "git add -A && git commit --allow-empty -m 'first commit'",
         here.tree,
-        stops=False,
     )
     if not layout.settings.land_check:
         what = "no check is set: nothing would show that what lands works"
