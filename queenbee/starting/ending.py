@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     Code = Literal[
         "done", "stopped", "interrupted", "limit", "fatal", "stuck",
         "target_fails", "waits", "gave_back", "unseen", "ended_early", "not_begun", "kept",
-        "on_hold", "proposed",
+        "on_hold", "proposed", "held",
     ]  # fmt: skip
 
 

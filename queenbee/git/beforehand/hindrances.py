@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from queenbee.checks.finding import check_setting
+from queenbee.core.command_lines import no_dash
 from queenbee.core.text import mentioned, named, suggested
 from queenbee.errors import ExternalFailure, InvalidInput, QueenError
 from queenbee.git.landing.place import UNMERGED, but_records, refuse_no_target, way_to_a_branch
@@ -135,7 +136,7 @@ def unborn(layout: Layout) -> Iterator[Hindrance]:
     """Yields what a repository without a commit lacks, and whether it has no check yet."""
     here, commits = git_tree(layout.tree), ("HEAD", target_ref(layout) or "HEAD")
     asked = ("rev-parse", "--quiet", "--verify")
-    if here is None or any(line(*asked, each, cwd=here.tree) is not None for each in commits):
+    if here is None or any(line(*asked, no_dash(each), cwd=here.tree) for each in commits):
         return
     git("rev-parse", "--git-dir", cwd=here.tree, repository={})  # Or it cannot be read.
     what = "there is no commit to begin with: nothing can land"
@@ -239,8 +240,9 @@ def _changed(tree: str) -> Iterator[Hindrance]:
         yield Hindrance("main_unfinished", what, f"{suggested('git -C', tree)} status", tree)
     elif changed:
         what = f"not committed in {mentioned(tree)}: {named(changed, SHOWN)}"
-        way = suggested("git -C", tree) + _ASIDE
-        yield _in_the_way(tree, what, f"{way}; or commit it there")
+        in_it = suggested("git -C", tree)
+        back = f"after the landing: {in_it} stash pop"
+        yield _in_the_way(tree, what, f"{in_it}{_ASIDE}; {back}; or commit it there")
     hidden = hidden_in(names_in(git("ls-files", "-v", "-z", cwd=tree, repository={})))
     with suppress(QueenError):
         changed = changed_of(tree, hidden)
