@@ -51,13 +51,16 @@ def forge(
     host.git("update-ref", f"refs/heads/{branch}", commit)
     number = len(host.pulls) + 1
     host.pulls[number] = host.pull(branch)
+    forge_review(tree, issue_id, number=number, branch=branch, head=head or commit)
+    return number
+
+
+def forge_review(tree: Path, issue_id: str, **says: object) -> None:
+    """Has the record of an issue say something else of its pull request, or say that it has one."""
     ledger = Path(discover(str(tree), {}).beads_dir, "queen_assignments.jsonl")
     lines = (json.loads(each) for each in ledger.read_text().splitlines())
     last = [each for each in lines if each["issue_id"] == issue_id][-1]
-    review = Review(
-        number, url="", branch=branch, head=head or commit, target="origin/main"
-    ).to_dict()
-    forged = {**last, "rev": last["rev"] + 1, REVIEW: review}
+    none = Review(77, url="", branch=f"ui-{issue_id}", head="0" * 40, target="origin/main")
+    review = {**none.to_dict(), **(last.get(REVIEW) or {}), **says}
     with ledger.open("a") as file:
-        file.write(json.dumps(forged) + "\n")
-    return number
+        file.write(json.dumps({**last, "rev": last["rev"] + 1, REVIEW: review}) + "\n")

@@ -16,7 +16,8 @@ from queenbee.store import safe_open
 from queenbee.store.droids.liveness import described, is_running, space_and_id, was_given
 
 _NOTES_ITSELF = (
-    'echo "${2%% *} $$ $(cut -d" " -f22 "/proc/$$/stat" 2>/dev/null)" >"$1"; shift 2; exec 2>&1'
+    'echo "${2%% *} $$ $({ read -r it </proc/$$/stat && set -- $it && echo "${22}"; } 2>/dev/null)"'
+    ' >"$1"; shift 2; exec 2>&1'
 )
 """The shell notes itself, as `described` would, before it runs anything. `$2` is our own process,
 in the same place.

@@ -63,6 +63,8 @@ class Program(NamedTuple):
     grace_s: float = GRACE_S
     pass_fds: tuple[int, ...] = ()
     """Descriptors that the program and its children keep open, for their locks."""
+    joins_errors: bool = False
+    """Whether what it says on standard error counts as said on standard output."""
 
 
 def run_process(
@@ -87,7 +89,7 @@ def run_process(
             env=dict(program.env),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            stderr=subprocess.STDOUT if program.joins_errors else subprocess.PIPE,
             bufsize=0,
             start_new_session=True,
             pass_fds=program.pass_fds,
@@ -156,8 +158,8 @@ class _Run:
         self._interrupts = interrupts
         self._streams = selectors.DefaultSelector()
         for stream, capture in zip((child.stdout, child.stderr), captures, strict=True):
-            assert stream is not None
-            self._streams.register(stream, selectors.EVENT_READ, (capture, stream.close))
+            if stream is not None:
+                self._streams.register(stream, selectors.EVENT_READ, (capture, stream.close))
 
     def wait(
         self, deadline: float, on_tick: Callable[[float, str], None] | None, tick_s: float

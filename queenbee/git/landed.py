@@ -19,7 +19,7 @@ from queenbee.git.upstream import Upstream
 from queenbee.services.care.exporting import export_issues
 from queenbee.services.leases import edits
 from queenbee.store.git_files.worktrees import Worktree, target_branch, target_ref
-from queenbee.store.git_trees import git_tree
+from queenbee.store.git_trees import git_tree, name_in_index
 from queenbee.store.layout import Layout
 from queenbee.store.trust import builds_on_target
 from queenbee.store.whole_files import keep, recall
@@ -148,11 +148,10 @@ def commit_records(hive: Services, *, is_end: bool) -> str:
     from queenbee.services.waiting.landing_turn import landers  # noqa: PLC0415 - start-up
 
     layout = hive.layout
-    name, root = os.path.basename(layout.beads_dir), layout.root
-    left = _left(layout) if carries_records(layout) else {}
-    may = is_end or not (landers(hive) or not is_tracked(name, root, left))
-    is_any = may and any(_is_carried(each, is_end=is_end) for each in left)
-    before = _head(root) if is_any and builds_on_target(layout) else None
+    may = carries_records(layout) and (is_end or (is_tracked(layout) and not landers(hive)))
+    left = left_records(hive) if may else {}
+    is_any = left is None or any(_is_carried(each, is_end=is_end) for each in left)
+    before = _head(layout.root) if is_any and builds_on_target(layout) else None
     tried = _committed(hive, before, left, is_end=is_end) if before is not None else None
     if tried is None:
         return ""
@@ -166,7 +165,7 @@ def commit_records(hive: Services, *, is_end: bool) -> str:
 
 
 def _committed(
-    hive: Services, before: str, left: Mapping[str, str], *, is_end: bool
+    hive: Services, before: str, left: Mapping[str, str] | None, *, is_end: bool
 ) -> tuple[list[str], str] | None:
     """Commits records; returns why some are left, a sentence each, and the commit before. None if
     they cannot be read.
@@ -205,12 +204,19 @@ def _committed(
     return waits, before
 
 
-def to_carry(store: Store, left: Mapping[str, str], *, is_end: bool = False) -> list[str]:
+def left_records(store: Store) -> Mapping[str, str] | None:
+    """Returns what of the hive is not committed; None if the tracker's file has first to get its
+    rows.
+    """
+    return None if store.tracker().has_unfiled else _left(store.layout)
+
+
+def to_carry(store: Store, left: Mapping[str, str] | None, *, is_end: bool = False) -> list[str]:
     """Returns the records to commit of what is left, once the tracker's file has its rows."""
-    with suppress(QueenError):  # The ledger has all of it.
-        if store.tracker().has_unfiled and export_issues(store):
-            tracker = os.path.relpath(store.layout.issues_path, store.layout.root)
-            left = left if tracker in left else _left(store.layout)
+    if left is None:
+        with suppress(QueenError):  # The ledger has all of it.
+            export_issues(store)
+        left = _left(store.layout)
     return [each for each in left if _is_carried(each, is_end=is_end)]
 
 
@@ -233,14 +239,13 @@ def _once(layout: Layout, waits: Sequence[str]) -> str:
     return "; ".join(waits)
 
 
-def is_tracked(folder: str, root: str, left: Mapping[str, str], commit: str = "HEAD") -> bool:
-    """Returns whether a commit has a folder, some files of which are not committed."""
-    if "M" in {each.strip() for each in left.values()}:
-        return True  # Git need not be asked.
-    return (
-        line("ls-tree", "--name-only", no_dash(commit), "--", folder, cwd=root, repository={})
-        is not None
-    )
+def is_tracked(layout: Layout) -> bool:
+    """Returns whether git has files of the hive, as its index says."""
+    here = git_tree(layout.root)
+    if here is None:
+        return False
+    folder = os.path.relpath(layout.beads_dir, here.tree)
+    return name_in_index(here.git_dir, f"{folder}{os.sep}") is not None
 
 
 def _head(tree: str) -> str | None:

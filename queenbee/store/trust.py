@@ -25,7 +25,7 @@ from queenbee.store.git_files.worktrees import (
     remote_of,
     worktrees,
 )
-from queenbee.store.git_trees import config_value, owners_environment
+from queenbee.store.git_trees import config_value, owners_environment, upward
 from queenbee.store.whole_files import create_document, read_own
 
 if TYPE_CHECKING:
@@ -256,7 +256,7 @@ class Trust:
         """
         if self._base is None:
             base = state_home()
-            if any(os.path.commonpath([base, each]) == each for each in trees(self.layout)):
+            if _is_in_tree(base, self.layout):
                 raise _unwritable(base, "it is in this repository")
             self._base = os.path.join(base, "queenbee", "trusted")
         mark = b""
@@ -279,6 +279,14 @@ class Trust:
         if not _is_own(self.folder):
             raise _unwritable(self.folder, "others may write there")
         return self.folder
+
+
+def _is_in_tree(folder: str, layout: Layout) -> bool:
+    """Returns whether a folder without links is in a working tree of a repository."""
+    above, tops = upward(folder), {*map(safe_open.real_path, (layout.root, layout.tree))}
+    if any(os.path.lexists(os.path.join(each, ".git")) for each in above):  # As each other has.
+        tops |= trees(layout)
+    return not tops.isdisjoint(above)
 
 
 def trees(layout: Layout) -> set[str]:

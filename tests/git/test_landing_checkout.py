@@ -243,6 +243,7 @@ class TestTheFolder:
         assert lands(quick, tree, "a") == 0
         git(place(repo), "switch", "-qc", "mine")
         (place(repo) / "a").write_text("mine\n")
+        (repo / ".git" / "worktrees" / place(repo).name / "queenbee-closed").unlink()  # A kill.
         assert lands(quick, tree, "b") == 0
         kept = git(repo, "for-each-ref", "--format=%(refname:short)", "refs/heads/unfinished")
         assert git(repo, "show", f"{kept.split()[0]}:a") == "mine\n"
@@ -266,6 +267,34 @@ class TestTheFolder:
         assert lands(quick, tree, "more.txt") == 0
         left = ["unfinished/left-by-check", kept]
         assert git(repo, "branch", "--list", "unfinished/*").split() == left
+
+    def test_has_what_somebody_staged_or_put_into_a_folder_kept(
+        self, quick: QuickQueen, repo: Path, tree: Path
+    ) -> None:
+        other = tree.with_name("other")
+        git(repo, "worktree", "add", "-q", str(other), "-b", "other")
+        (tree / "new" / "sub").mkdir(parents=True)
+        assert lands(quick, tree, "new/sub/a") == 0
+        (place(repo) / "new" / "sub" / "typed").write_text("typed\n")
+        assert lands(quick, other, "b") == 0
+        name = f"unfinished/{place(repo).name}"
+        assert git(repo, "show", f"{name}:new/sub/typed") == "typed\n"
+        before = (place(repo) / "README.md").read_text()
+        (place(repo) / "README.md").write_text("staged\n")
+        git(place(repo), "add", "README.md")
+        (place(repo) / "README.md").write_text(before)
+        assert lands(quick, tree, "c") == 0
+        assert "+staged" in git(repo, "log", "-p", "-m", f"{name}-2")
+
+    def test_has_no_file_of_another_branch_that_git_status_is_set_not_to_show(
+        self, quick: QuickQueen, repo: Path, tree: Path
+    ) -> None:
+        git(repo, "config", "status.showUntrackedFiles", "no")
+        other = tree.with_name("other")
+        git(repo, "worktree", "add", "-q", str(other), "-b", "other")
+        commit_file(tree, "t.sh", "false\n")
+        assert lands(quick, tree, "stray.txt") != 0
+        assert lands(quick, other, "t.sh", "! ls stray.txt\n") == 0
 
     def test_gets_no_worktree_of_a_droid(self, quick: QuickQueen, repo: Path, tree: Path) -> None:
         assert lands(quick, tree, "a") == 0

@@ -34,6 +34,7 @@ from queenbee.store.git_files.worktrees import (
     remote_of,
     target_branch,
     target_ref,
+    worktrees,
 )
 from queenbee.store.git_trees import git_tree
 from queenbee.store.settings import FILE_NAME
@@ -96,7 +97,7 @@ def hindrances(layout: Layout) -> list[Hindrance]:
     elif not branch_head(here.common_dir, target) and current_branch(here.common_dir) == target:
         return found  # Nothing is committed yet; or only git can tell.
     try:
-        refuse_no_target(layout, here, target)
+        refuse_no_target(layout, here, target, worktrees(layout))
     except InvalidInput as error:
         return [Hindrance("no_target", error.message, str(error.hint), here.common_dir)]
     except MainBlocked as error:  # Somebody's rebase of it.

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from queenbee.core.beads import definition_of_done, is_sprint_bead
@@ -20,9 +21,9 @@ from queenbee.documents.folders import bead_dirs
 from queenbee.errors import Conflict, QueenError
 from queenbee.git.objects import Objects
 from queenbee.git.ownership import bead_branches
-from queenbee.git.run import git, names_in
+from queenbee.git.run import git, line, names_in
 from queenbee.store.codec import Unusable, decode
-from queenbee.store.git_files.worktrees import target_ref
+from queenbee.store.git_files.worktrees import ref_target, target_ref
 from queenbee.store.git_trees import git_tree
 
 if TYPE_CHECKING:
@@ -80,15 +81,25 @@ def _on_main(hive: Hive, issue_id: str) -> BeadFile | None:
     top = here.main_tree or here.tree
     inside = [os.path.relpath(each, top) for each in (*bead_dirs(layout), layout.issues_path)]
     folders = [each for each in inside if not each.startswith(os.pardir)]
+    known = ref_target(here.common_dir, target)
+    asked = ("rev-parse", "--quiet", "--verify", no_dash(f"{target}^{{commit}}"))
+    tip = known or line(*asked, cwd=top, repository={})
+    rows = folders.pop() if len(folders) == len(inside) else ""
+    if tip is None:  # Nothing is committed yet.
+        return None
+    return _at(top, tip, (*folders,), rows, layout.issues_path, issue_id)
+
+
+@lru_cache(maxsize=8)
+def _at(
+    top: str, commit: str, folders: tuple[str, ...], rows: str, path: str, issue_id: str
+) -> BeadFile | None:
+    """Returns the bead that a commit has: a landing asks twice."""
     with Objects(top) as objects:
-        tip = objects.read(f"{target}^{{commit}}")
-        if tip is None:  # Nothing is committed yet.
-            return None
-        commit = tip[0]
-        rows = objects.read(f"{commit}:{folders.pop()}") if len(folders) == len(inside) else None
+        blob = objects.read(f"{commit}:{rows}") if rows else None
         there = [each for each in folders if objects.read(f"{commit}:{each}") is not None]
         found = [*_in_files(objects, top, commit, there, issue_id)]
-    return next(iter([*found, *_in_rows(layout.issues_path, rows, issue_id)]), None)
+    return next(iter([*found, *_in_rows(path, blob, issue_id)]), None)
 
 
 def _in_files(

@@ -52,7 +52,10 @@ _WHOLE = (
     *("-c", "core.splitIndex=false"),
 )
 """Moving between commits is no event for anybody's hooks. A check reads all files."""
-_STATUS = ("status", "--porcelain=v1", "-z", "--no-renames", "--ignore-submodules=all")
+_STATUS = (
+    *("status", "--porcelain=v1", "-z", "--no-renames"),
+    *("--ignore-submodules=all", "--untracked-files=normal"),
+)
 _KEEPS = {"GIT_OPTIONAL_LOCKS": "1"}
 """Has it keep in the index what it has read, else the checkout after it would write all files. It
 looks into no submodule, whose settings could name a hook for that.
@@ -159,7 +162,8 @@ class Checkout(Place):
         fails, the checkout is made anew, unless something in it is somebody's.
         """
         end_left(self.check_note)
-        self._keep_others()
+        if current_branch(self.git_dir) or self._is_newer(os.path.join(self.git_dir, "index")):
+            self._keep_others()
         try:
             self._go_to(commit)
         except NotLanded:
@@ -198,6 +202,12 @@ class Checkout(Place):
             self._run("read-tree", no_dash(commit))
         how: Any = {"repository": _KEEPS, "config": LOOKING}
         left = names_in(user_git(*_WHOLE, *_STATUS, cwd=self.tree, **how)[1])
+        if any(self._is_newer(each[3:]) for each in left):
+            self._run("read-tree", "HEAD")  # It is told from what a check has changed.
+            self._keep_others()
+            self._go_to(commit)
+            return
+        self._closed_ns = 0
         self._run("checkout", "-q", "--force", "--detach", no_dash(commit), "--")
         for way in (each[3:].rstrip("/") for each in left if each.startswith("??")):
             if has_repository(path := os.path.join(self.tree, way)):
@@ -314,6 +324,14 @@ class Checkout(Place):
                     f"somebody has changed {named([self.tree])}, where landings are checked; what "
                     f"is there is kept: {suggested('git log -p', kept)}"
                 )
+
+    def _is_newer(self, path: str) -> bool:
+        """Returns whether a file, or one below a folder, has changed since a landing let go of this
+        checkout.
+        """
+        top = os.path.join(self.tree, path)
+        inside = (os.path.join(each, name) for each, _, names in os.walk(top) for name in names)
+        return any(0 < self._closed_ns < _changed_ns(each) for each in (top, *inside))
 
     def _has_changed(self, closed_ns: int) -> bool:
         """Returns whether anybody has changed a file here since then; if so, what a check has

@@ -51,8 +51,8 @@ _SETTINGS = (
 AMONG_OTHERS = "try"
 """The step in which others' branches are merged, too."""
 _WITHOUT_HOOKS = ("commit-tree",)
-_PLAIN, _READING = 'exec "$@" 2>&1', 'said=$1; shift; exec "$@" 2>&1 <<END\n$said\nEND\n'
-"""How git is run: without anything to read, or with a text."""
+_READING = 'said=$1; shift; exec "$@" <<END\n$said\nEND\n'
+"""How git is run with a text to read."""
 _COMMITS = ("commit", "commit-tree", "merge", "rebase")
 _LONGEST_S = 1800.0
 """Hooks of a merge may run tests. One that hangs must not keep the turn for ever."""
@@ -179,13 +179,14 @@ class Commands:
         is_among_others = step.name == AMONG_OTHERS and arguments[0] not in _WITHOUT_HOOKS
         signed = () if is_among_others else arguments
         own = environment_of_user() if has_tokens else environment_of_hooks(signed, cwd)
-        run = ("git", *((stdin,) if stdin else ()), *git_line(cwd, (*_SETTINGS, *arguments)))
+        run = git_line(cwd, (*_SETTINGS, *arguments))
         program = Program(
-            shell_line(_READING if stdin else _PLAIN, *run),
+            shell_line(_READING, "git", stdin, *run) if stdin else run,
             cwd,
             {**own, **self._said(), **(env or {})},
             _LONGEST_S,
             pass_fds=(step.fd,),
+            joins_errors=True,
         )
         on_tick = None
         if self.tell_waiting is not None and arguments[0] in _COMMITS:

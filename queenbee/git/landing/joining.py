@@ -20,7 +20,7 @@ from queenbee.git.contents.running_hooks import HOOK_BY_ALIAS, HOOK_BY_GIT, runs
 from queenbee.git.landing import arrivals, settings_merge
 from queenbee.git.landing.commands import ACTION, AMONG_OTHERS, RAW, contents, git, line
 from queenbee.git.landing.committing import secret_message, take_back
-from queenbee.git.landing.conflicts import Unmerged, with_markers
+from queenbee.git.landing.conflicts import Joins, Unmerged, with_markers
 from queenbee.git.landing.refusals import SHOWN, NotLanded, Unresolved, why_refused
 from queenbee.git.landing.work import MERGE, PROPOSED, REBASE, SQUASH
 from queenbee.git.run import names_in, user_git
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from queenbee.git.landing.commands import Commands, Done
-    from queenbee.git.landing.conflicts import Joined, Joins
+    from queenbee.git.landing.conflicts import Joined
     from queenbee.git.landing.place import Place
     from queenbee.git.landing.work import Offer, Rules
     from queenbee.git.objects import Objects
@@ -48,12 +48,12 @@ _MOST_SHOWN = 80
 class Joining:
     """One way to bring a branch and its target together."""
 
-    def __init__(self, place: Place, rules: Rules, joins: Joins, subject: str | None):
+    def __init__(self, place: Place, rules: Rules, subject: str | None):
         self._place = place
         self._commands: Commands = place.commands
         self._strategy = rules.strategy
         self._signs = rules.signs
-        self.joins = joins
+        self.judge_by(rules)
         self._messages = rules.messages
         self._about = About(place.branch, subject or "", self._commands.droid)
         self.target: str = ""
@@ -64,6 +64,10 @@ class Joining:
         """Whether the commits of the branch become one, because its merges changed files."""
         self._made: dict[str, Top] = {}
         """The commits that were made here."""
+
+    def judge_by(self, rules: Rules) -> None:
+        """Joins conflicts by these rules from here on."""
+        self.joins: Joins = Joins(rules.union, rules.join, bool(rules.check))
 
     def bring(self) -> bool:
         """Merges the target into the branch, or rebases that; returns whether it had to.
@@ -129,12 +133,11 @@ class Joining:
                 return True
             said = self._squashed(commits, about, self.joined[known:])
             message = self._by_hook(said, "land.message")
-            commit = self.commit("HEAD", [before], message, self.top(commits[0]).author)
+            self._commit(place.head(), [before], message, self.top(commits[0]).author)
         except NotLanded:
             self._commands.stop_if_asked()
             return False
-        how = ("update-ref", "--no-deref", "-m", ACTION, "HEAD", no_dash(commit))
-        return self._commands(*how, cwd=place.tree, to_the_end=True).status == 0
+        return True
 
     def message_of_all(self, offers: Sequence[Offer]) -> str:
         """Returns what the commit says that lands this branch with those, as the hook leaves it.
@@ -415,12 +418,14 @@ class Joining:
         self, head: str, parents: Sequence[str], message: str, author: Author | None = None
     ) -> None:
         """Replaces the branch's last commit by one with the same files and other parents."""
-        commit = self.commit(head, parents, message, author)
-        # The files are the same, so that only the commit changes.
-        how = ("update-ref", "-m", ACTION, "HEAD", no_dash(commit), no_dash(head))
-        done = self._commands(*how, cwd=self._place.tree)
+        self.move(self.commit(head, parents, message, author), head)
+
+    def move(self, commit: str, before: str) -> None:
+        """Moves the checkout, which is on no branch, to a commit with the same files."""
+        how = ("update-ref", "--no-deref", "-m", ACTION, "HEAD", no_dash(commit), no_dash(before))
+        done = self._commands(*how, cwd=self._place.tree, to_the_end=True)
         if done.status != 0:
-            raise _refused(f"{self._place.branch} cannot be moved", done)
+            raise _refused(f"git cannot move to {commit[:10]}", done)
 
     def commit(
         self, head: str, parents: Sequence[str], message: str, author: Author | None = None

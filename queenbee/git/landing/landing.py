@@ -32,7 +32,7 @@ from queenbee.git.index_lock import remove_left_lock
 from queenbee.git.landing.arrivals import Incoming, sentences
 from queenbee.git.landing.checkout import Checkout, checkout_path
 from queenbee.git.landing.commands import Commands, differing, is_commit
-from queenbee.git.landing.conflicts import Joins, left_places
+from queenbee.git.landing.conflicts import left_places
 from queenbee.git.landing.joining import Joining
 from queenbee.git.landing.leading import Leading
 from queenbee.git.landing.moving import healing
@@ -168,8 +168,7 @@ class _One:
         self.commands.droid = store.actor
         self.commands.tell_waiting = tell if rules.signs else None
         self.place.commands = self.commands
-        joins = Joins(rules.union, rules.join, bool(rules.check))
-        self.joining = Joining(self.place, rules, joins, work.subject())
+        self.joining = Joining(self.place, rules, work.subject())
         self.incoming: Incoming | None = None
         self._behind = os.path.join(self.place.git_dir, BEHIND)
         """Says what landed of this worktree that it does not have yet."""
@@ -256,7 +255,7 @@ class _One:
         place.look()
         place.refuse_hidden()  # A merge would overwrite them.
         self.rules = self.rules.judged(place.objects, place.tip(), place.head())
-        self.joining.joins = Joins(self.rules.union, self.rules.join, bool(self.rules.check))
+        self.joining.judge_by(self.rules)
         try:
             self.joining.bring()
         except Unresolved as error:
@@ -265,7 +264,8 @@ class _One:
         finally:
             with suppress(QueenError):
                 self.heal()
-        raise place.other(f"{place.target} was merged here meanwhile")
+        what = f"{place.target} was merged here meanwhile; nothing was landed"
+        raise NotLanded(what, hint="queen land")
 
     def _tell_joined(self, joined: Sequence[Joined]) -> None:
         for each in joined:
@@ -327,7 +327,7 @@ class _One:
         that: with a merge, the next one brings it.
         """
         place, now = self.place, self.place.head()
-        if self._has_open():
+        if place.is_merging or place.is_rebasing:
             return
         if now == head != commit:
             self._go_to(commit, head)
@@ -340,9 +340,6 @@ class _One:
             self._tell_joined(self.joining.joined)
             self.joining.joined.clear()
         self.step.end()
-
-    def _has_open(self) -> bool:
-        return self.place.is_merging or self.place.is_rebasing
 
     def _go_to(self, commit: str, head: str) -> None:
         go: Callable[..., Done] = partial(self.commands, cwd=self.place.tree, to_the_end=True)

@@ -17,7 +17,7 @@ from queenbee.core.text import named, shell_word, some, suggested
 from queenbee.git.landing.arrivals import began, undone
 from queenbee.git.landing.commands import added, git
 from queenbee.git.landing.committing import refuse_copied
-from queenbee.git.landing.conflicts import Joins, with_markers
+from queenbee.git.landing.conflicts import with_markers
 from queenbee.git.landing.joining import Joining
 from queenbee.git.landing.judged.check_files import CheckGuarded, refuse_unaccepted
 from queenbee.git.landing.judged.same_hive import refuse_other_hive
@@ -78,8 +78,7 @@ class Leading:
         self._work = work
         self._promised = promised
         self._tell = tell
-        joins = Joins(rules.union, rules.join, bool(rules.check))
-        self.joining: Joining = Joining(checkout, rules, joins, work.subject())
+        self.joining: Joining = Joining(checkout, rules, work.subject())
         self._trial = Trial(checkout, self.joining, rules, work, tell)
         self._judge = TargetJudge(checkout, turn.folder, self._check_of_target, tell)
         self._judge.passes = work.target_passes
@@ -121,7 +120,10 @@ class Leading:
         if self.rules.strategy == PROPOSED:
             return self._proposed(commit, changed), {}
         before, members = self._own.tip(), trial.batch.members
-        commit = self._with_records(commit, changed)
+        if self.rules.records:
+            commit, self._carried = with_records(
+                self._store, self._checkout, self.joining, commit, changed
+            )
         mine = self._promise(commit, before, changed)
         trial.is_alone = not self._are_in()  # It lands, whoever else comes and goes.
         where = (self._checkout.tree, self._turn.folder, self.joining.target)
@@ -219,8 +221,7 @@ class Leading:
     def _take_rules(self, target: str, head: str) -> None:
         """Finds the rules for a commit that is to land on a commit of the target."""
         self.rules = self.rules.judged(self._checkout.objects, target, head)
-        self.joining.joins = Joins(self.rules.union, self.rules.join, bool(self.rules.check))
-        self._trial.judge_by(self.rules, None)
+        self.joining.judge_by(self.rules)
 
     def _note_passed(self, commit: str, begun_s: float) -> None:
         """Notes that the target has passed, as it is now."""
@@ -329,14 +330,6 @@ class Leading:
             hint=f"{way}; then queen land -m 'WHAT YOU DID'. If it is meant: queen land again",
             files=files,
         )
-
-    def _with_records(self, commit: str, changed: Sequence[str]) -> str:
-        """Returns the commit to land: the one that was checked, with the records of the hive."""
-        carrying, self._carried = commit, ()
-        if self.rules.records:
-            where = (self._checkout, self.joining)
-            carrying, self._carried = with_records(self._store, *where, commit, changed)
-        return carrying
 
     def _are_in(self) -> bool:
         """Returns whether all members still want to land, and may.

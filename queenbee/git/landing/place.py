@@ -366,9 +366,6 @@ class Place:
             path=tree,
         )
 
-    def other(self, what: str) -> NotLanded:
-        return NotLanded(f"{what}; nothing was landed", hint="queen land")
-
     def went_on(self, files: Sequence[str]) -> NotLanded:
         """Returns the refusal for a conflict that is not left to a droid who does something else
         by now.
@@ -380,18 +377,15 @@ class Place:
             files=files,
         )
 
-    def conflict(
-        self, files: Sequence[str], said: str = "", union: Sequence[str] = ()
-    ) -> NotLanded:
+    def conflict(self, files: Sequence[str], union: Sequence[str] = ()) -> NotLanded:
         """Returns the refusal for files that both sides changed."""
-        what = named(files, SHOWN) or said
         hint = "resolve them, git add, then queen land --continue; or queen land --abort"
         from queenbee.core.conflicts.markers import union_setting  # noqa: PLC0415 - start-up
 
         if setting := union_setting(union[:SHOWN]):
             hint += f"; to keep what both added from now on: {setting}"
         return Unresolved(
-            f"{named([self.target])} and {named([self.branch])} conflict: {what}",
+            f"{named([self.target])} and {named([self.branch])} conflict: {named(files, SHOWN)}",
             hint=hint,
             files=files,
             union=list(union),
@@ -419,8 +413,10 @@ def landing_branch(layout: Layout, droid: str | None = None) -> tuple[GitTree, s
         what = "a detached HEAD" if None in (branch, target) else f"{target} checked out"
         way = partial(way_to_a_branch, where, here.common_dir, but=branch)
         raise InvalidInput(f"{where} has {what}", hint=way(back=branch is not None))
-    refuse_no_target(layout, here, target)
-    refuse_not_own(layout, Worktree(here.tree, here.git_dir, here.common_dir), branch)
+    places = worktrees(layout)
+    refuse_no_target(layout, here, target, places)
+    place = Worktree(here.tree, here.git_dir, here.common_dir)
+    refuse_not_own(layout, place, branch, places)
     return here, branch, target
 
 
@@ -441,7 +437,9 @@ def _not_linked(here: GitTree | None, target: str | None, own: str | None) -> In
     )
 
 
-def refuse_no_target(layout: Layout, here: GitTree, target: str) -> None:
+def refuse_no_target(
+    layout: Layout, here: GitTree, target: str, places: Sequence[Worktree]
+) -> None:
     """Raises `InvalidInput` if there is no target, or a linked worktree has it checked out, which
     would not follow.
     """
@@ -454,7 +452,6 @@ def refuse_no_target(layout: Layout, here: GitTree, target: str) -> None:
     if remote_of(here.common_dir, target):
         return
     real = real_ref(here.common_dir, ref)
-    places = worktrees(layout)
     for each in places:
         # That of an agent is put right, if it is a symbolic reference.
         is_theirs = each.branch == target or worktree_note(each) is None

@@ -224,10 +224,9 @@ class Offer(NamedTuple):
 
     def to_dict(self) -> dict[str, object]:
         """Returns the parts that its place in the line does not say."""
-        return {name: getattr(self, name) for name in _OFFERED}
+        return {name: getattr(self, name) for name in self._fields[1:]}
 
 
-_OFFERED = ("droid", "tree", "branch", "head", "check", "strategy", "subject", "issue_id")
 ASKED = "queenbee-asked"
 """The file, in the git directory of a worktree, that says what is to land of it: the line of those
 who wait is where agents in a sandbox write.
@@ -246,7 +245,7 @@ def offers(layout: Layout, line: Sequence[tuple[str, Fields]]) -> list[Offer]:
         tree = str(fields.get("tree"))
         place = places.get(tree)
         said = recall(os.path.join(place.git_dir, ASKED)) if place is not None else None
-        parts = [said.get(each) for each in _OFFERED] if isinstance(said, dict) else [0]
+        parts = [said.get(each) for each in Offer._fields[1:]] if isinstance(said, dict) else [0]
         is_whole = all(isinstance(each, str | None) for each in parts) and parts[2]
         if place is None or not (is_whole and is_commit(parts[3]) and parts[1] == tree):
             continue

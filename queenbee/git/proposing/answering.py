@@ -77,11 +77,7 @@ def _seen(hive: Hive, reviews: Mapping[str, Review]) -> tuple[Host, dict[str, Pu
     Consent.of(hive).require(pushing(hive.layout))
     refuse_early(HostNote(hive.layout), hive.now_ms(), "queen review")
     tree, host = upstream_of(hive.layout).tree, host_of(hive.layout)
-    own = {
-        issue_id: each
-        for issue_id, each in reviews.items()
-        if each.head in Pushed(tree, each.branch).commits
-    }
+    own = Pushed(tree).reviews(reviews)
     numbers = sorted({each.number for each in own.values()})
     answer = host.look(numbers).by_number if numbers else {}
     return host, {

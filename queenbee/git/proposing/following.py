@@ -101,21 +101,24 @@ class _Followed:
 
     def act(self, reviews: Mapping[str, Review], answer: Answer) -> None:
         """Does what follows from an answer for each pull request, in the order of their numbers."""
-        by_number: dict[int, list[str]] = {}
+        own = Pushed(self.upstream.tree).reviews(reviews)
+        by_number: dict[tuple[int, bool, str], list[str]] = {}
         for issue_id, review in reviews.items():
-            by_number.setdefault(review.number, []).append(issue_id)
+            is_own = issue_id in own  # What others say of a number is for itself, and comes first.
+            key = (review.number, is_own, "" if is_own else issue_id)
+            by_number.setdefault(key, []).append(issue_id)
         if any(x.merge_commit or x.merge_state == states.UNSURE for x in answer.by_number.values()):
             with suppress(QueenError):  # Then it is not seen yet.
                 self.upstream.fetch()
-        known, numbers = self.note.states, [*map(str, by_number)]
+        known, numbers = self.note.states, [str(number) for number, *_ in by_number]
         self.note.states = {each: known[each] for each in numbers if each in known}
-        for number, issues in sorted(by_number.items()):
+        for (number, is_own, _), issues in sorted(by_number.items()):
             seen = answer.by_number.get(number)
             review = self._as_pushed(reviews[issues[0]], seen)
             state = self._state(review, seen)
             if state != states.UNKNOWN:
                 self.note.states[str(number)] = {"state": state, "at_ms": self.hive.now_ms()}
-            if seen is not None:
+            if seen is not None and (is_own or state == states.LANDED):
                 self._act(issues, review, seen, state)
         self.note.note()
 
@@ -135,7 +138,7 @@ class _Followed:
         """Returns what the record is about to say, if the host has a later push from here: the
         landing that made it has still to note it.
         """
-        pushed = Pushed(self.upstream.tree, review.branch).commits
+        pushed = Pushed(self.upstream.tree).commits(review.branch)
         later = pushed[pushed.index(review.head) + 1 :] if review.head in pushed else []
         if seen is None or seen.head not in later:
             return review
@@ -144,7 +147,8 @@ class _Followed:
         return now
 
     def _state(self, review: Review, seen: PullRequest | None) -> str:
-        seen = seen if seen is not None and review.is_of(seen) else None
+        is_ours = seen is not None and review.is_of(seen) and seen.base == self.upstream.branch
+        seen = seen if is_ours else None
         commit = seen.merge_commit if seen is not None else ""
         asked = ("merge-base", "--is-ancestor", no_dash(commit), no_dash(self.upstream.ref))
         is_in = bool(commit) and user_git(*asked, cwd=self.upstream.tree)[0] == 0
@@ -171,14 +175,11 @@ class _Followed:
         note_merged(self.hive.layout, review, commit)
         self._remove_branch(review)
         forget_proposed(self.hive.layout, review)
+        Pushed(self.upstream.tree).forget(review.branch, review.head)
 
     def _merge(self, seen: PullRequest) -> None:
-        """Merges what was pushed from here and can be merged, if that is set; the next command asks
-        what became of it.
-        """
+        """Merges what can be merged, if that is set; the next command asks what became of it."""
         settings = self.hive.layout.settings
-        if seen.head not in Pushed(self.upstream.tree, seen.branch).commits:
-            return  # A record may name any pull request.
         is_auto = settings.land_merge == AUTO
         if not is_auto or Trust(self.hive.layout).unseen([_proposal(self.hive, AUTO)]):
             return
@@ -209,7 +210,7 @@ class _Followed:
         """Removes the branch at the remote, if it is where a push from here left it and no pull
         request needs it. Never fails.
         """
-        if review.head not in Pushed(self.upstream.tree, review.branch).commits:
+        if review.head not in Pushed(self.upstream.tree).commits(review.branch):
             return
         with suppress(QueenError):
             answer = self.host.look([], [review.branch])

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, TypeVar
 
 from queenbee.core.command_lines import no_dash
 from queenbee.core.reviews.pull_requests import OPEN
-from queenbee.core.reviews.review import proposed_branch
 from queenbee.core.text import mentioned, named, one_line, shell_word, suggested
 from queenbee.errors import Conflict, InvalidInput, Unreachable
 from queenbee.git.hosts.client import Client
@@ -22,7 +21,7 @@ from queenbee.git.run import line, network, user_git
 from queenbee.git.upstream import Ran, Upstream
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from queenbee.core.reviews.pull_requests import PullRequest
     from queenbee.core.reviews.review import Review
@@ -38,17 +37,6 @@ class ForeignCommits(Conflict):
     """The branch at the remote has commits that were not pushed from here."""
 
     code = "foreign_commits"
-
-
-def own_review(tree: str, reviews: Mapping[str, Review]) -> Review | None:
-    """Returns the first of these reviews of issues whose branch is one that a push from here made,
-    or is called after its issue: a record may name any branch.
-    """
-    for issue_id, each in reviews.items():
-        is_named = proposed_branch(each.branch, issue_id) == each.branch
-        if is_named or Pushed(tree, each.branch).commits:
-            return each
-    return None
 
 
 def upstream_of(layout: Layout) -> Upstream:
@@ -92,18 +80,22 @@ class Proposing:
 
     upstream: Upstream
     branch: str
+    issues: Sequence[str | None]
     review: Review | None = None
-    """The pull request that there is, as the record says."""
+    """The pull request that there is, and was proposed from here."""
 
     def push(self, run: Callable[..., T], tree: str, commit: str) -> None:
         """Pushes a commit that a tree has, in place of what was pushed before it. Raises
-        `ForeignCommits`, `Unreachable`, and `Conflict` with the words of a remote that refuses.
+        `ForeignCommits`, `Unreachable`, and `Conflict` with the words of a remote that refuses, or
+        where the branch is the target.
         """
+        self._refuse_target()
         there = self._there()
         if there == commit:
             return
-        pushed = Pushed(self.upstream.tree, self.branch)
-        if there not in ("", *pushed.commits) and not self._has_taken(there, commit):
+        pushed = Pushed(self.upstream.tree)
+        own = pushed.commits(self.branch, self.issues)
+        if there not in ("", *own) and not self._has_taken(there, commit):
             fetch = suggested("git fetch", self.head.remote, self.branch)
             raise ForeignCommits(
                 f"{named([self.head.name])} has commits that were not pushed from here: "
@@ -113,7 +105,7 @@ class Proposing:
                 else f"git branch -m {shell_word(f'{self.branch}-2')}, then queen land",
                 commit=there,
             )
-        pushed.note(commit)
+        pushed.note(self.branch, commit, self.issues)
         done = self.head.push(run, tree, commit, there)
         if done.status != 0 and self._there() != commit:
             raise Conflict(
@@ -126,6 +118,13 @@ class Proposing:
     def head(self) -> Upstream:
         """The branch at the remote that has it, which may be a fork."""
         return self.upstream.proposed_on(self.branch)
+
+    def _refuse_target(self) -> None:
+        if (self.head.remote, self.branch) == (self.upstream.remote, self.upstream.branch):
+            raise Conflict(
+                f"{named([self.branch])} is the target: a pull request is from another branch",
+                hint=f"git branch -m {shell_word(f'{self.branch}-work')}, then queen land",
+            )
 
     def _has_taken(self, there: str, commit: str) -> bool:
         """Returns whether a commit has what somebody else pushed to our pull request."""

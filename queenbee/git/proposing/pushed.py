@@ -1,37 +1,67 @@
-"""Which commits were pushed from here to which branch of a pull request.
+"""Which commits were pushed from here to which branch of a pull request, and for which issues.
 
 A note in the git directory of the repository, written before the push: of a push that was killed
-nobody else knows, and a record may name any branch. Only what the note has is replaced, merged or
-removed at the remote.
+nobody else knows, and a record may name any branch, commit and pull request. Only what the note has
+is replaced, merged or removed at the remote, checked out here, or told to a droid.
 """
 
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 from queenbee.store.git_trees import git_tree
 from queenbee.store.whole_files import keep, recall
 
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from queenbee.core.reviews.review import Review
+
 _NAME = "queenbee-pushed"
 _MOST = 50
+_COMMITS, _ISSUES = "commits", "issues"
 
 
 class Pushed:
-    """The commits that were to be pushed from here to one branch of the remote."""
+    """The commits that were to be pushed from here to branches of pull requests."""
 
-    def __init__(self, tree: str, branch: str) -> None:
+    def __init__(self, tree: str) -> None:
         here = git_tree(tree)
         self._path = os.path.join(here.common_dir if here is not None else "", _NAME)
-        self._branch = branch
         said = recall(self._path)
         self._known = said if isinstance(said, dict) else {}
 
-    @property
-    def commits(self) -> list[str]:
-        """Returns them, the latest last."""
-        known = self._known.get(self._branch)
-        return [str(each) for each in known] if isinstance(known, list) else []
+    def commits(self, branch: str, issues: Collection[str | None] | None = None) -> list[str]:
+        """Returns those for a branch, the latest last; none if it was pushed for other issues."""
+        if issues is not None and not {*map(str, issues)} & {*self._noted(branch, _ISSUES)}:
+            return []
+        return self._noted(branch, _COMMITS)
 
-    def note(self, commit: str) -> None:
+    def reviews(self, said: Mapping[str, Review]) -> dict[str, Review]:
+        """Returns the reviews of issues which say what was pushed from here for that issue."""
+        return {
+            issue_id: each
+            for issue_id, each in said.items()
+            if each.head in self.commits(each.branch, [issue_id])
+        }
+
+    def note(self, branch: str, commit: str, issues: Collection[str | None]) -> None:
         """Notes one more. Never fails."""
-        keep(self._path, {**self._known, self._branch: [*self.commits, commit][-_MOST:]})
+        commits = [*self.commits(branch), commit][-_MOST:]
+        about = [*dict.fromkeys((*self._noted(branch, _ISSUES), *map(str, issues)))]
+        self._keep({**self._known, branch: {_COMMITS: commits, _ISSUES: about}})
+
+    def forget(self, branch: str, commit: str) -> None:
+        """Forgets a branch of which the last commit has landed. Never fails."""
+        if self.commits(branch)[-1:] == [commit]:
+            self._keep({name: each for name, each in self._known.items() if name != branch})
+
+    def _keep(self, known: dict[str, object]) -> None:
+        self._known = known
+        keep(self._path, known)
+
+    def _noted(self, branch: str, name: str) -> list[str]:
+        known = self._known.get(branch)
+        found = known.get(name) if isinstance(known, dict) else None
+        return [str(each) for each in found] if isinstance(found, list) else []

@@ -14,6 +14,7 @@ from queenbee.core.command_lines import no_dash
 from queenbee.core.text import named, shell_word, suggested
 from queenbee.errors import Conflict, ExternalFailure
 from queenbee.git.ownership import may_move
+from queenbee.git.proposing.pushed import Pushed
 from queenbee.git.run import as_the_user, git, line, names_in, user_git
 from queenbee.git.trees.elsewhere import refuse_elsewhere
 from queenbee.git.trees.own_branch import is_own
@@ -52,8 +53,11 @@ def forget_proposed(layout: Layout, review: Review) -> None:
         as_the_user(*gone, cwd=layout.tree)
 
 
-def stands_on(layout: Layout, reviews: Mapping[str, Review]) -> list[str]:
-    """Returns the issues in review whose proposed work this worktree has, and the target not."""
+def stands_on(layout: Layout, said: Mapping[str, Review]) -> list[str]:
+    """Returns the issues in review whose work was proposed from here, so that this worktree has it,
+    and the target not.
+    """
+    reviews = Pushed(layout.tree).reviews(said) if said else {}
     if not reviews:
         return []
     commits = (_MOST_COMMITS, "HEAD", no_dash(f"^{target_ref(layout)}"), "--")
@@ -81,7 +85,8 @@ def refuse_standing(
             f"{suggested('queen land', *under, *issues)}",
             issues=under,
         )
-    proposed = {name: each for name, each in issues.items() if each is not None}
+    said = {name: each for name, each in issues.items() if each is not None}
+    proposed = Pushed(layout.tree).reviews(said)
     lacks = [each for each in proposed if each not in stands_on(layout, proposed)]
     if lacks:
         review = proposed[lacks[0]]
@@ -97,7 +102,7 @@ def bring(hive: Services, issue_id: str) -> str:
     to say where it cannot, in words, else nothing.
     """
     layout = hive.layout
-    reviews = hive.assignments.in_review(hive.own_actor)
+    reviews = Pushed(layout.tree).reviews(hive.assignments.in_review(hive.own_actor))
     here = git_tree(layout.tree)
     behind = _behind(layout)
     if here is None or not here.linked or not (reviews or behind):
@@ -108,10 +113,7 @@ def bring(hive: Services, issue_id: str) -> str:
     stands = stands_on(layout, reviews)
     if issue_id in stands or (own is None and not stands and head != behind):
         return ""
-    is_kept = head == behind or head in {each.head for each in reviews.values()}
-    if not is_kept and own is not None:
-        is_kept = _is_ancestor(layout.tree, head, str(target_ref(layout)))
-    if is_kept and _may_go(layout, here.tree):
+    if (head == behind or _is_kept(layout, head)) and _may_go(layout, here.tree):
         branch = Worktree(here.tree, here.git_dir, here.common_dir).branch
         go = ("checkout", "-q", "--no-overwrite-ignore", "--no-track", f"-B{branch}")
         with suppress(ExternalFailure):  # Something is in the way there.
@@ -151,6 +153,12 @@ def _behind(layout: Layout) -> str:
 def _forget_behind(layout: Layout) -> None:
     with suppress(OSError):
         safe_open.unlink(os.path.join(layout.git_dir or layout.state_dir, BEHIND))
+
+
+def _is_kept(layout: Layout, head: str) -> bool:
+    """Returns whether what was proposed, or a branch as a remote has it, has this commit."""
+    asked = ("for-each-ref", "--count=1", f"--contains={head}", _PROPOSED, "refs/remotes")
+    return bool(head) and bool(line(*asked, cwd=layout.tree, repository={}))
 
 
 def _may_go(layout: Layout, tree: str) -> bool:

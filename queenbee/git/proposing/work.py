@@ -10,10 +10,10 @@ from queenbee.git.proposing.proposing import (
     Proposing,
     body_of,
     host_of,
-    own_review,
     subject_of,
     upstream_of,
 )
+from queenbee.git.proposing.pushed import Pushed
 from queenbee.git.proposing.standing import keep_proposed
 from queenbee.git.proposing.template import template_at
 from queenbee.store.host_note import HostNote
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 def proposing_of(hive: Hive, branch: str, issues: Sequence[str | None]) -> Proposing:
     """Returns what proposes the work of a branch on these issues, also once more."""
     reviews = hive.assignments.in_review()
-    mine = {each: reviews[each] for each in issues if each in reviews}
-    review = own_review(hive.layout.tree, mine)
+    mine = Pushed(hive.layout.tree).reviews({x: reviews[x] for x in issues if x in reviews})
+    review = next(iter(mine.values()), None)
     name = review.branch if review is not None else proposed_branch(branch, issues[0])
     taken = {each.branch for about, each in reviews.items() if about not in issues}
     while name in taken:
         name += "-2"
-    return Proposing(upstream_of(hive.layout), name, review)
+    return Proposing(upstream_of(hive.layout), name, issues, review)
 
 
 def propose(  # noqa: PLR0913 - by name

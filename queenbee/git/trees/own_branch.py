@@ -18,6 +18,8 @@ from queenbee.store.git_files.worktrees import Worktree, real_ref, target_ref, w
 from queenbee.store.git_trees import git_tree
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from queenbee.store.layout import Layout
 
 
@@ -44,7 +46,9 @@ def is_own(layout: Layout, tree: str) -> bool:
     return True
 
 
-def refuse_not_own(layout: Layout, place: Worktree, branch: str) -> None:
+def refuse_not_own(
+    layout: Layout, place: Worktree, branch: str, places: Sequence[Worktree] | None = None
+) -> None:
     """Raises `Conflict` unless a branch is a worktree's own: a real one, on which no work lands,
     that no other worktree has; and for an agent of a team, that was made for this worktree.
     """
@@ -55,7 +59,7 @@ def refuse_not_own(layout: Layout, place: Worktree, branch: str) -> None:
             f"{mentioned(place.path)} has {mentioned(branch)} checked out, on which work lands",
             hint=f"{suggested('git -C', place.path)} switch -c NAME",
         )
-    every = worktrees(layout)
+    every = worktrees(layout) if places is None else places
     other = next((w for w in every if w.branch == branch and w.git_dir != place.git_dir), None)
     if other is not None:
         raise Conflict(

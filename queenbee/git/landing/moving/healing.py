@@ -168,21 +168,14 @@ def put_in_index(
     paths: Collection[str],
     repository: dict[str, str] | None = None,
 ) -> None:
-    listed = git(
-        "diff-tree", "-r", "-z", "--no-renames", no_dash(before), no_dash(after), "--", cwd=tree
-    )
-    fields = names_in(listed)
-    entries = [
-        f"{said.split()[1]} {said.split()[3]}\t{path}\0"
-        for said, path in zip(fields[::2], fields[1::2], strict=True)
-        if path in paths
-    ]
-    git(
-        *("update-index", "--add", "-z", "--index-info"),
-        cwd=tree,
-        stdin="".join(entries).encode(errors="surrogateescape"),
-        repository=repository or {},
-    )
+    entries = ""
+    for each in (each for each in _changes(tree, before, after) if each.path in paths):
+        _, there = each.before or ("", before)
+        mode, blob = each.after or ("0", "0" * len(there))  # A file that is gone.
+        entries += f"{mode} {blob}\t{each.path}\0"
+    stdin = entries.encode(errors="surrogateescape")
+    how = ("update-index", "--add", "-z", "--index-info")
+    git(*how, cwd=tree, stdin=stdin, repository=repository or {})
 
 
 def _committed_by_others(where: Where) -> list[str]:

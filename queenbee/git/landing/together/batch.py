@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from queenbee.core.command_lines import no_dash
 from queenbee.git.landing.arrivals import began, undone
-from queenbee.git.landing.commands import ACTION, differing
+from queenbee.git.landing.commands import differing
 from queenbee.git.landing.conflicts import with_markers
 from queenbee.git.landing.judged.nested import lost_between
 from queenbee.git.landing.refusals import NotLanded
@@ -41,7 +40,6 @@ class Batch:
     def __init__(self, place: Checkout, joining: Joining, base: str) -> None:
         self._place = place
         self._joining = joining
-        self._commands = place.commands
         self._base = base
         """The commit of that one, on top of the target."""
         self._tried: set[str] = set()
@@ -73,7 +71,7 @@ class Batch:
             self.leave()
             return self._base
         commit = self._joining.commit(top, [tip, top], message)
-        self._move(commit, top)
+        self._joining.move(commit, top)
         return commit
 
     def new_ones(self, offered: Sequence[Offer]) -> list[Offer]:
@@ -112,9 +110,3 @@ class Batch:
             self.members.append(Member(offer, [*changed], self._joining.joined[known:]))
             self.rows.append(place.head())
         del self._joining.joined[known:]  # They are told to whose branch it is.
-
-    def _move(self, commit: str, before: str) -> None:
-        how = ("update-ref", "--no-deref", "-m", ACTION, "HEAD", no_dash(commit), no_dash(before))
-        done = self._commands(*how, cwd=self._place.tree, to_the_end=True)
-        if done.status != 0:
-            raise NotLanded(f"git cannot move to {commit[:10]}: {done.said}", hint="queen land")

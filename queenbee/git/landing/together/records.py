@@ -14,7 +14,7 @@ from queenbee.core.command_lines import no_dash
 from queenbee.errors import QueenError
 from queenbee.git.contents.hive_files import is_record
 from queenbee.git.contents.record_blobs import in_the_way, records_of
-from queenbee.git.landed import is_tracked, to_carry, uncommitted
+from queenbee.git.landed import is_tracked, left_records, to_carry
 from queenbee.git.landing.commands import differing, git
 from queenbee.git.landing.moving.healing import put_in_index
 from queenbee.store import safe_open
@@ -55,10 +55,10 @@ def _with_records(
     since = differing(tree, target, tip) if tip != target else []
     if os.path.realpath(store.layout.beads_dir) != os.path.join(main, _HIVE):
         return commit, ()
-    left = uncommitted(_HIVE, main, which="all")
-    if not all(map(is_record, since)) or not is_tracked(_HIVE, tree, left, tip):
+    if not all(map(is_record, since)) or not is_tracked(store.layout):
         return commit, ()
-    has_any = store.tracker().has_unfiled or any(map(is_record, left))
+    left = left_records(store)
+    has_any = left is None or any(map(is_record, left))
     # What is in the way there is said once the work has landed.
     may = has_any and not in_the_way(main, target_branch(store.layout))
     paths = [each for each in to_carry(store, left) if each not in changed] if may else []

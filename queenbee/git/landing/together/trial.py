@@ -222,20 +222,17 @@ class Trial:
 
     def _need_not_run(self, check: Check, pace: Pace) -> bool:
         """Returns whether the check has passed on just these files, elsewhere now, or before where
-        it is set not to run again; says that it has.
+        it is set not to run again.
         """
         if self._passed and self._place.commit("HEAD", "tree") in self._passed:
             return True
-        before = pace.passed_before(self._key(check), self._is_at)
+        key = self._key(check)
+        before = None if self._rules.rechecks else pace.passed_before(key, self._is_at)
         if before is None:
             return False
-        took_s, ago_s = before
-        said = f"the check passed on just these files {format_duration(ago_s)} ago"
-        if self._rules.rechecks:
-            self._tell(said)
-            return False
-        self._tell(f"{said}; it is not run again")
-        self.check_s = took_s
+        self.check_s, ago_s = before
+        ago = format_duration(ago_s)
+        self._tell(f"the check passed on just these files {ago} ago; it is not run again")
         return True
 
     def _note(self, pace: Pace, branches: Sequence[str], commit: str, *, passed: bool) -> None:
