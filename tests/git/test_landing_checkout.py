@@ -204,6 +204,19 @@ def test_only_the_files_that_may_have_changed_are_read(
     assert read and max(read) < 20, read
 
 
+@pytest.mark.parametrize(("how", "count"), [("--unchecked", 1), ("--check=true", 2)])
+def test_git_looks_at_all_of_it_once_and_after_a_check_again(
+    quick: QuickQueen, repo: Path, tree: Path, tmp_path: Path, how: str, count: int
+) -> None:
+    assert lands(quick, tree, "a") == 0
+    commit_file(tree, "b", "x\n")
+    trace = tmp_path / "trace"
+    env = {"GIT_TRACE2_PERF": str(trace)}
+    assert quick("land", how, as_="ui", cwd=tree, env=env).code == 0
+    runs = trace.read_text().split("| version ")
+    assert sum(f"-C {place(repo)} " in run and " status " in run for run in runs) == count
+
+
 class TestTheFolder:
     def test_has_no_link_set_aside_that_leads_to_repositories(
         self, quick: QuickQueen, repo: Path, tree: Path

@@ -310,9 +310,13 @@ class Branch:
         return found
 
     def write(
-        self, tree: Tree, contents: Mapping[tuple[str, int], bytes], parent: str | None, number: int
+        self,
+        tree: Tree,
+        contents: Iterable[tuple[tuple[str, int], bytes]],
+        parent: str | None,
+        number: int,
     ) -> str:
-        """Returns a new commit with these files in place of those in `tree`.
+        """Returns a new commit with these files, one after the other, in place of those in `tree`.
 
         Raises `InvalidInput` if that is a branch of something else: the settings, which came with a
         clone, name it, and nobody means to push records on top of code.
@@ -326,7 +330,7 @@ class Branch:
                 )
         folders = {name: list(entries) for name, entries in tree.others.items()}
         blobs = {key: each.oid for key, each in tree.files.items()}
-        for key, data in contents.items():
+        for key, data in contents:
             blobs[key] = self._text("hash-object", "-w", "-t", "blob", "--stdin", stdin=data)
         for (kind, count), oid in sorted(blobs.items()):
             folder = _ARCHIVE if count else ""
@@ -336,7 +340,8 @@ class Branch:
             folders[folder] = [each for each in others if each.partition("\t")[2] != name]
             folders[folder].append(f"100644 blob {oid}\t{name}")
         if folders[_ARCHIVE]:
-            kept = tree.archive if not any(count for _, count in contents) else None
+            segments = any(count for _, count in blobs.keys() - tree.files.keys())
+            kept = None if segments else tree.archive
             archive = kept or self._make_tree(folders[_ARCHIVE])
             folders[""].append(f"040000 tree {archive}\t{_ARCHIVE}")
         made = self._make_tree(folders[""])

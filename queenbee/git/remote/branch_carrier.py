@@ -11,7 +11,7 @@ from queenbee.git.remote.branch import MOST_NUMBER
 from queenbee.store.files import split_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from queenbee.git.remote.branch import Branch, Tree
     from queenbee.store.carriers.carrier import Carrier, Lines
@@ -84,23 +84,23 @@ class BranchCarrier:
         # The push is refused unless `position` is still the newest commit there.
         return commit if self.branch.push(commit) else None
 
-    def _contents(self, lines: Lines) -> Mapping[tuple[str, int], bytes]:
-        """Returns the files of the branch that change, with the new lines at their end."""
+    def _contents(self, lines: Lines) -> Iterator[tuple[tuple[str, int], bytes]]:
+        """Yields the files of the branch that change, with the new lines at their end."""
         files = self._files().files
         ledgers = {kind: files[kind, 0] for kind in lines if (kind, 0) in files}
         blobs = self.branch.read(ledgers.values())
-        contents: dict[tuple[str, int], bytes] = {}
         for kind, added in lines.items():
-            pieces = _pieces(blobs[ledgers[kind].oid] if kind in ledgers else b"", added)
+            *segments, rest = _pieces(blobs[ledgers[kind].oid] if kind in ledgers else b"", added)
             taken = {count for each, count in files if each == kind}
-            for number, piece in zip(_free_numbers(taken), pieces[:-1], strict=False):
-                contents[kind, number] = piece
-            contents[kind, 0] = pieces[-1]
-        return contents
+            for number, piece in zip(_free_numbers(taken), segments, strict=False):
+                yield (kind, number), b"".join(piece)
+            yield (kind, 0), b"".join(rest)
 
 
-def _pieces(data: bytes, lines: Sequence[bytes]) -> list[bytes]:
-    """Returns the segments that a ledger with more lines is cut into, and what is left of it."""
+def _pieces(data: bytes, lines: Sequence[bytes]) -> list[list[bytes]]:
+    """Returns the segments that a ledger with more lines is cut into, and what is left of it, each
+    in parts.
+    """
     pieces = [[data if data.endswith(b"\n") or not data else data + b"\n"]]
     size = len(data)
     for line in lines:
@@ -109,7 +109,7 @@ def _pieces(data: bytes, lines: Sequence[bytes]) -> list[bytes]:
             size = 0
         pieces[-1] += [line, b"\n"]
         size += len(line) + 1
-    return [b"".join(piece) for piece in pieces]
+    return pieces
 
 
 def _free_numbers(taken: Collection[int]) -> Iterator[int]:

@@ -117,7 +117,8 @@ def refuse_secrets_in_row(row: Mapping[str, object]) -> None:
     """
     refuse_secrets(row)
     hidden = " ".join(_hidden(row))
-    if _worth_a_look(hidden) or any(word in hidden.lower() for word in _KEYWORDS):
+    lowered = hidden.lower()
+    if _worth_a_look(hidden) or any(word in lowered for word in _KEYWORDS):
         refuse_secrets({"row": json.dumps(row, ensure_ascii=False)})
 
 

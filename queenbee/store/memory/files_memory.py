@@ -64,8 +64,8 @@ class FilesMemory(Memory):
         database = self.database
         if database.is_behind():
             self.close()
-        if not os.path.lexists(database.path) and tracked.size_bytes() >= _KEPT_FROM_BYTES:
-            self._make_room()
+        if not database.may_create and not os.path.lexists(database.path):
+            self._keep_long(tracked.size_bytes())
         seen = stamp, self.asked(database.version)
         if self._stamps.get(kind) == seen:
             return
@@ -90,22 +90,21 @@ class FilesMemory(Memory):
             self.refresh(kind)
 
     def make_room(self, path: str) -> None:
-        database = self.database
-        if database.may_create or size_of(path) < _KEPT_FROM_BYTES:
-            return
-        if not os.path.lexists(database.path) and self._make_room():
-            self.close()
+        if not self.database.may_create and not os.path.lexists(self.database.path):
+            self._keep_long(size_of(path))
 
-    def _make_room(self) -> bool:
-        """Lets the memory of a long history be kept, though nothing was written here; returns
-        whether it can be.
+    def _keep_long(self, size_bytes: int) -> None:
+        """Lets the memory of a long history be kept, if it can be, though nothing was written here:
+        also one that was begun in this process alone.
         """
+        if size_bytes < _KEPT_FROM_BYTES:
+            return
         from queenbee.store.creating import make_state_dir  # noqa: PLC0415 - start-up
 
         with suppress(QueenError):
             make_state_dir(self._layout)
             self.database.may_create = True
-        return self.database.may_create
+            self.close()
 
     def stamp(self, kind: str) -> object:
         return self.tracked(kind).stamp()

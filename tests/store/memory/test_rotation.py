@@ -285,6 +285,16 @@ def test_a_long_history_that_a_write_takes_in_is_recorded_as_if_it_had_been_read
     assert found[0][:2] == ("1", [*lines, line("qm-9")])
 
 
+def test_a_long_history_is_kept_whatever_was_asked_before_it(tmp_path: Path) -> None:
+    """Else the first write would take in all of it once more."""
+    place = Place(tmp_path / "hive")
+    put(place.ledger(), joined([line("qm-1", body="x" * 100_000)]))
+    with closing(FilesMemory(place.layout)) as reader:
+        reader.kinds()
+        assert "qm-1" in state_of(reader)
+        assert Path(place.layout.memory_path).exists()
+
+
 class TestLongLived:
     """What was read before git came by is not taken for what is there now."""
 
