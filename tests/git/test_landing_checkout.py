@@ -48,6 +48,7 @@ class TestItsRemoval:
         assert lands(quick, tree, "b.txt") == 0
         assert checkout.exists()
         git(repo, "commit", "-q", "--amend", "--allow-empty", "-m", "amended")
+        git(tree, "reset", "-q", "--hard", "main")
         assert quick("worktree", "remove", checkout.name, cwd=repo).code == 0
         assert git(repo, "branch", "--list", "unfinished/*") == ""
 
@@ -60,6 +61,11 @@ class TestItsRemoval:
         kept = f"unfinished/{checkout.name}"
         assert "mine" in git(repo, "show", f"{kept}:mine.txt")
         assert git(repo, "show", f"{kept}:more.txt") == "more\n"
+
+    def test_is_of_no_worktree_of_a_person(self, quick: QuickQueen, repo: Path, tree: Path) -> None:
+        (tree / "open.txt").touch()
+        assert quick("worktree", "remove", tree.name, cwd=repo).code == 5
+        assert (tree / "open.txt").exists()
 
     def test_waits_for_no_landing_that_uses_it(
         self, quick: QuickQueen, repo: Path, checkout: Path, monkeypatch: pytest.MonkeyPatch
