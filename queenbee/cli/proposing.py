@@ -22,6 +22,7 @@ from queenbee.git.worktrees.copying import included
 from queenbee.services.writing.seeing import set_value
 from queenbee.store.git_files.ignore_files import is_ignored_by_git
 from queenbee.store.layout import Layout
+from queenbee.store.settings import FILE_NAME
 
 _NONE = "-"
 _ENV = ".env"
@@ -29,7 +30,7 @@ _ENV = ".env"
 
 def settle_check(call: Invocation, layout: Layout, said: str = "") -> str:
     """Sets the check of a hive as it was `said`, or, if it has none, as a person at a terminal
-    names it. Returns the command that does so, or "" if there is a check, or the person wants none.
+    names it. Returns the command that does so, or "" if there is a check.
     """
     if not said:
         if layout.settings.land_check or layout.settings.problem is not None:
@@ -40,9 +41,10 @@ def settle_check(call: Invocation, layout: Layout, said: str = "") -> str:
         asked = f"Which command must pass before anything lands? ({_NONE}: none)"
         default = found[0] if found else _NONE
         said = click.prompt(asked, default=default, err=True, value_proc=_checked)
-    if said and said != _NONE:
-        set_value(layout, "land.check", said, holder=call.actor or "queen init")
-        call.tell(f"set: land.check = {said}")
+    if not said or said == _NONE:
+        return check_setting(found_checks(layout.tree))
+    set_value(layout, "land.check", said, holder=call.actor or "queen init")
+    call.tell(f"set: land.check = {said}")
     return ""
 
 
@@ -72,9 +74,15 @@ def _asks(call: Invocation) -> bool:
 
 def tell_lacking(call: Invocation, layout: Layout) -> None:
     """Says what this repository has that needs a setting: a file that worktrees lack, and a hook
-    that judges what commits say.
+    that judges what commits say; and if git ignores the hive itself.
     """
     said, path = layout.settings, os.path.join(layout.root, _ENV)
+    own = os.path.relpath(os.path.join(layout.beads_dir, FILE_NAME), layout.tree)
+    if not own.startswith(os.pardir) and is_ignored_by_git(layout, own, os.environ):
+        way = suggested("git check-ignore -v", own)
+        call.tell(
+            f"git ignores {own}, so clones get no settings and no records; see the rule: {way}"
+        )
     if said.problem is not None:
         return
     is_copied = said.worktree_copy or included(layout.root)

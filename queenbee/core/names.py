@@ -53,6 +53,18 @@ def is_name(text: str) -> bool:
     return 0 < len(text) <= MAX_LENGTH and text[0] in _FIRST and _REST.issuperset(text)
 
 
+def checked_agent(name: str) -> str:
+    """Returns the name unchanged. Raises `InvalidInput` for one under which people act: an agent
+    could end what others do, and read their mail.
+    """
+    if name in ALWAYS_KNOWN:
+        raise InvalidInput(
+            f"no agent can be named {name}: people act under that name",
+            hint="choose another, such as ui",
+        )
+    return name
+
+
 def checked_name(text: str) -> str:
     """Returns the name unchanged: QueenBee never renames a caller. Raises `InvalidInput`."""
     if text.lower() in NOBODYS:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from queenbee.core.command_lines import no_dash
 from queenbee.core.glob.pattern import literal_path
+from queenbee.core.text import named
 from queenbee.errors import ExternalFailure, QueenError, Unreadable
 from queenbee.git.contents.hive_files import is_record
 from queenbee.git.run import as_the_user, git, line, names_in, without_programs
@@ -75,24 +76,30 @@ def complete(
 
 
 def unlanded(layout: Layout) -> str | None:
-    """Returns what is not yet on the main worktree's branch, in words; None if nothing is, or if
-    this is not a linked worktree of a repository whose main worktree has a branch.
+    """Returns what is not yet on the main worktree's branch, in words, with the next command; None
+    if nothing is, or if this is not a linked worktree of a repository whose main worktree has a
+    branch.
     """
     here = git_tree(layout.tree)
     if here is None or layout.worktree is None:
         return None
     if os.path.exists(os.path.join(here.git_dir, "MERGE_HEAD")):
-        return "a merge is not finished in this worktree"
+        return "a merge is not finished in this worktree; try: queen land --continue"
     target = target_branch(layout)
     if target is None:
         return None
     try:
         commits = f"{target_ref(layout)}..HEAD"
         count = int(git("rev-list", "--count", "--end-of-options", commits, cwd=layout.tree))
+        files = [*uncommitted(layout.tree, layout.tree)]
     except (ValueError, ExternalFailure, Unreadable):
         return None
+    dirty = [each for each in files if not edits.is_exempt(layout, each)]
     verb = "commit of this worktree is" if count == 1 else "commits of this worktree are"
-    return f"{count} {verb} not on {target} yet" if count else None
+    left = [f"{count} {verb} not on {target} yet"] if count else []
+    left += [f"not committed: {named(dirty)}"] if dirty else []
+    way = "queen land -m 'WHAT YOU DID'" if dirty else "queen land"
+    return f"{'; '.join(left)}; try: {way}" if left else None
 
 
 def uncommitted_records(layout: Layout) -> str | None:

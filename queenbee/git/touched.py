@@ -19,7 +19,7 @@ from queenbee.core.records import Reservation
 from queenbee.core.text import mentioned, named, one_line, some, suggested
 from queenbee.errors import ExternalFailure, NoHive, QueenError, Unreadable
 from queenbee.git.lines import CHANGES, hunks, overlaps
-from queenbee.git.run import user_git
+from queenbee.git.run import names_in, user_git
 from queenbee.git.unmerged import ADDED, CHANGED, DELETED, Neighbours
 from queenbee.services import work as loop
 from queenbee.services.leases.edits import is_exempt
@@ -407,12 +407,25 @@ def _add_work(hive: Services, begin: Begin) -> None:
         met += [(other, each) for each in open_ if each not in begin.files][:_SHOWN]
     seen = _seen(hive, found, met)
     # What is on its way to the main branch brings it along, when it has landed.
-    begin.behind = 0 if lands_meanwhile(hive.layout) else found.behind()
+    begin.in_conflict = _in_conflict(hive.layout)
+    waits = begin.in_conflict is not None or lands_meanwhile(hive.layout)
+    begin.behind = 0 if waits else found.behind()
     if begin.behind and not begin.again and _catch_up(hive):
         begin.caught_up, begin.behind = begin.behind, 0
     begin.touched_by = [each for each in seen.touches if each.path in begin.own_files]
     begin.changing = seen.touches
     begin.unlooked = seen.unlooked
+
+
+def _in_conflict(layout: Layout) -> list[str] | None:
+    """Returns the files in which a merge or a rebase of this worktree waits for its droid; None if
+    none is under way.
+    """
+    marks = (os.path.join(str(layout.git_dir), each) for each in ("MERGE_HEAD", "rebase-merge"))
+    if not any(map(os.path.lexists, marks)):
+        return None
+    asked = ("diff", "--name-only", "--diff-filter=U", "-z")
+    return names_in(user_git(*asked, cwd=layout.tree)[1])
 
 
 def _stand_on_target(hive: Services) -> None:

@@ -6,13 +6,15 @@ from typing import TYPE_CHECKING
 
 from queenbee.checks.consent import Consent
 from queenbee.errors import InvalidInput, NothingLands
-from queenbee.git.beforehand.hindrances import hindrances
+from queenbee.git.beforehand.hindrances import hindrances, unborn
 from queenbee.git.landing.leading import seen_check
 from queenbee.git.landing.work import Rules
+from queenbee.git.outside import outside_git
 from queenbee.git.upstream import pushing
 from queenbee.git.worktrees.preparing import seen_setup
 from queenbee.library.plans import Plans
 from queenbee.store import giving_up
+from queenbee.store.git_trees import git_tree
 from queenbee.store.trust import of_setting
 
 if TYPE_CHECKING:
@@ -53,9 +55,10 @@ def options_of(hive: Hive, given: Sequence[str] | None) -> list[str]:
 
 
 def prepare(hive: Hive, tell: Callable[[str], None], *, unchecked: bool = False) -> None:
-    """Tells what is in the way of landings. Raises `NothingLands` if nothing could land,
-    `InvalidInput` if there is no check and it is not meant to be `unchecked`, and `Untrusted`.
+    """Tells what is in the way of landings. Raises as `refuse_hindered`, `InvalidInput` if there is
+    no check and it is not meant to be `unchecked`, and `Untrusted`.
     """
+    refuse_hindered(hive, tell)
     if not unchecked and not hive.layout.settings.land_check:
         raise InvalidInput(
             "no check is set, so nothing that the agents make would land",
@@ -64,7 +67,15 @@ def prepare(hive: Hive, tell: Callable[[str], None], *, unchecked: bool = False)
     seen_check(hive, Rules.of(hive))
     seen_setup(hive.layout)
     Consent.of(hive).require(pushing(hive.layout))
-    found = hindrances(hive.layout)
+
+
+def refuse_hindered(hive: Hive, tell: Callable[[str], None]) -> None:
+    """Tells what is in the way of some landings. Raises `NothingLands` if nothing could land, and
+    `InvalidInput` outside git.
+    """
+    if git_tree(hive.layout.tree) is None:
+        raise outside_git(hive.layout.tree)
+    found = [*hindrances(hive.layout), *unborn(hive.layout)]
     for each in found:
         if not each.stops:
             tell(each.sentence)

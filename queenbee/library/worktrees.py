@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from queenbee._typed import typed
+from queenbee.core.names import checked_agent
 from queenbee.core.text import mentioned, named, suggested
 from queenbee.errors import ExternalFailure, InvalidInput, NotFound, QueenError
 from queenbee.git.beforehand.hindrances import hindrances
@@ -102,6 +103,7 @@ class Worktrees:
                 else "a sprint bead says the issue and the branch itself",
                 hint="queen worktree add --help",
             )
+        checked_agent(name)
         issue = hive.issue_id(issue_id) if issue_id is not None else None
         if issue is not None and not new:
             hive.issues.check_described(issue)

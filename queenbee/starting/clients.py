@@ -184,6 +184,12 @@ def client_of(command: str, env: Mapping[str, str]) -> Client:
             f"{command!r} is no client that can be started: {', '.join(CLIENTS)}",
             hint=own if program or not close else suggested("queen start --agent", close),
         )
+    words = command.replace(",", " ").split()
+    if words[1:] and set(words) <= set(CLIENTS):
+        raise InvalidInput(
+            f"{command!r} names {len(words)} clients, and no program",
+            hint=f"queen start --agent {','.join(words)}",
+        )
     if known is None:
         program = command.split(" ")[0]
         if os.path.isabs(program) and not os.access(program, os.X_OK):

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from queenbee.agents.client_settings import unseen_settings
 from queenbee.checks.consent import untrusted
-from queenbee.core.names import ALWAYS_KNOWN
+from queenbee.core.names import checked_agent
+from queenbee.core.text import suggested
 from queenbee.errors import Conflict, InvalidInput, QueenError, Untrusted
 from queenbee.git.ownership import is_foreign, worktree_note
 from queenbee.git.worktrees.branch_names import agent_branch, agent_note
@@ -150,8 +151,7 @@ class Crew:
     def names(self) -> list[str]:
         """Returns the agents: those named, or what a killed run left and as many as wanted."""
         if self._wanted.names:
-            _refuse_people(self._wanted.names)
-            return list(dict.fromkeys(self._wanted.names))
+            return list(dict.fromkeys(map(_checked, self._wanted.names)))
         settings = self._hive.layout.settings
         layout = self._hive.layout
         left = [each.name for each in roster.everybody(layout)]
@@ -250,15 +250,13 @@ class Crew:
         )
 
 
-def _refuse_people(names: Sequence[str]) -> None:
-    """Raises `InvalidInput` for a name under which people act: an agent could end what others do,
-    and read their mail.
-    """
-    for name in ALWAYS_KNOWN.intersection(names):
+def _checked(name: str) -> str:
+    """Returns the name of an agent unchanged. Raises `InvalidInput`, also for what is a size."""
+    if name.isdecimal():
         raise InvalidInput(
-            f"no agent can be named {name}: people act under that name",
-            hint="choose another, such as queen start ui",
+            f"{name} would be the name of an agent", hint=suggested("queen start", size=name)
         )
+    return checked_agent(name)
 
 
 def agent_of(layout: Layout, name: str, given: str, env: Mapping[str, str]) -> str:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     Code = Literal[
         "done", "stopped", "interrupted", "limit", "fatal", "stuck",
         "target_fails", "waits", "gave_back", "unseen", "ended_early", "not_begun", "kept",
-        "on_hold", "proposed",
+        "on_hold", "proposed", "held",
     ]  # fmt: skip
 
 
@@ -72,6 +72,8 @@ class Ended:
         )
         count = sum(self.landed.values())
         found = [f"{count} issue{'s' * (count != 1)} in {format_duration(self.seconds)}: {done}"]
+        if self.is_done and not count:
+            found.append("there was no issue to do; to describe one: queen issue new TITLE")
         if self.cost_usd:
             found.append(f"spent, as the clients report it: {self.cost_usd:.2f} USD")
         found += _together(self.reasons)

@@ -347,8 +347,13 @@ class Team:
             what = "waits for a person" if review.asks == ASKS_PERSON else state
             text = f"{key} is proposed by {review}, which {what}: {review.url}"
             yield Reason("proposed", text, key)
+        names = {each.name for each in self.workers}
         for key, standing in self._hive.issues.standings_of(left).items():
-            because = standing.because
+            because, holder = standing.because, standing.holder
+            if holder is not None and holder not in names and standing.review is None:
+                back = suggested("queen release", key, as_=holder)
+                text = f"{key} is left: {holder} has it; if {holder} is gone: {back}"
+                yield Reason("held", text, key, holder)
             if standing.state == "on_hold" and because and key not in found:
                 yield Reason("on_hold", f"{key} is on hold: {because}", key, why=because)
 

@@ -71,11 +71,11 @@ def _duration(least: str, most: str) -> Type:
     return Type(f'a duration, "{least}" to "{most}"', read, "_s")
 
 
-def _number(most: int) -> Type:
+def _number(least: int, most: int) -> Type:
     # True is an int, but no number.
     return Type(
-        f"a number, 0 to {most}",
-        lambda value: value if type(value) is int and 0 <= value <= most else None,
+        f"a number, {least} to {most}",
+        lambda value: value if type(value) is int and least <= value <= most else None,
     )
 
 
@@ -197,7 +197,7 @@ class Setting:
 
 
 SETTINGS = (
-    Setting("format", _number(FORMAT), FORMAT,
+    Setting("format", _number(0, FORMAT), FORMAT,
             "the version of the format; a QueenBee that knows only smaller ones refuses the file"),
     Setting("state", _choice("git", "beads"), "git",
             "where locks and memory are; beads also needs: git config queenbee.state beads"),
@@ -217,7 +217,7 @@ SETTINGS = (
     Setting("durability", _choice("synced", "buffered"), "synced",
             "buffered: do not wait for the disk before a write is acknowledged"),
     Setting("lock_timeout", _duration("0s", "1h"), "30s", "how long a writer waits for the lock"),
-    Setting("gate_results", _number(10_000), 10,
+    Setting("gate_results", _number(0, 10_000), 10,
             "how many results a phase gate keeps for each rule; 0: all"),
     Setting("bead_shell", _choice("sh", "bash", "zsh", "pwsh", "powershell"), "sh",
             "the shell of verifiers that name none"),
@@ -245,7 +245,7 @@ SETTINGS = (
     Setting("land.reviewers", _LINES, [],
             "whose review a pull request asks for: logins, or teams such as org/web"),
     Setting("land.labels", _LINES, [], "labels that a pull request gets"),
-    Setting("land.rounds", _number(100), 3,
+    Setting("land.rounds", _number(0, 100), 3,
             "how often an agent is told to mend a pull request before a person is"),
     Setting("land.check", _text(4096), "",
             "the shell command that must pass before queen land lands anything"),
@@ -260,9 +260,9 @@ SETTINGS = (
             "whether a landing that changes the check waits for a person: land --accept-check"),
     Setting("land.strategy", _choice("merge", "rebase", "squash"), "merge",
             "rebase: put your commits on top; squash: make one commit of them"),
-    Setting("land.batch", _number(100), 16,
+    Setting("land.batch", _number(0, 100), 16,
             "how many branches may land with one check; 1: each alone"),
-    Setting("land.jobs", _number(64), 1,
+    Setting("land.jobs", _number(0, 64), 1,
             "how many checks run side by side, to find who made one fail"),
     Setting("land.recheck", _FLAG, True,
             "whether the check runs again on files that it passed on last"),
@@ -289,7 +289,7 @@ SETTINGS = (
     Setting("team.agent", _choice(*CLIENTS, ""), "",
             "the client that queen start runs; by default, the only one that is installed"),
     Setting("team.agents", _LINES, [], 'other clients for some names: ["ui=codex", "api=claude"]'),
-    Setting("team.size", _number(64), 3, "how many agents queen start runs"),
+    Setting("team.size", _number(1, 64), 3, "how many agents queen start runs"),
     Setting("team.prune", _FLAG, False,
             "whether queen start removes at its end the worktrees of its agents whose work has "
             "landed, as queen worktree prune does"),

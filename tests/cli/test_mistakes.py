@@ -49,6 +49,11 @@ MISTAKES = {
         "queen land",
         "nothing to land",
     ),
+    "nothing to land and no issue": (
+        f"{SHOP} && queen worktree add ui && cd ../shop-ui",
+        "queen land",
+        "nothing to land",
+    ),
     "a typing error in an issue": (SHOP, "queen claim t-2 --as ana", "there is no issue 't-2'"),
     "a typing error in a setting": (SHOP, "queen config set land.chek x", "no setting"),
     "a change in the way of a landing": (
@@ -135,7 +140,7 @@ MISTAKES = {
     "a file released as an issue": (
         f"{SHOP} && {NAME} && queen reserve src/a.py",
         "queen release src/a.py",
-        "there is no issue",
+        "there is no issue 'src/a.py'",
     ),
     "a mistyped command of reserve": (
         f"{SHOP} && {NAME} && queen reserve src/a.py",
@@ -244,6 +249,43 @@ def test_starting_a_program_that_is_not_there_makes_no_worktree(tmp_path: Path) 
         assert (refused.returncode, why in refused.stderr) == (2, True), refused.stderr
         assert shell("git branch", shop).stdout == "* trunk\n"
         assert not (tmp_path / "shop-ui").exists()
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ("config set team.size 0", "try: set it to a number, 1 to 64"),
+        ("start --agent 'claude codex'", "try: queen start --agent claude,codex"),
+        ("start --agent 'claude, codex'", "try: queen start --agent claude,codex"),
+        ("start 2 --agent true", "try: queen start --size 2"),
+        ("worktree add human", "no agent can be named human"),
+    ],
+)
+def test_what_would_make_other_agents_than_one_means_is_refused(
+    tmp_path: Path, typed: str, said: str
+) -> None:
+    shop = tmp_path / "shop"
+    shop.mkdir()
+    shell(SHOP, shop)
+    refused = shell(f"queen {typed}", shop)
+    assert (refused.returncode, said in refused.stderr) == (2, True), refused.stderr
+    assert shell("git branch", shop).stdout == "* trunk\n"
+
+
+def test_a_team_without_a_repository_or_a_commit_is_told_how_to_make_one(tmp_path: Path) -> None:
+    shop, start = tmp_path / "shop", "queen start --agent /bin/true"
+    shop.mkdir()
+    shell("queen init", shop)
+    outside = shell(start, shop)
+    assert (outside.returncode, outside.stderr) == (
+        2,
+        "queen: this is not a git repository\n  try: git init\n",
+    )
+    shell("git init -q .\nqueen config set land.check true", shop)
+    unborn = shell(start, shop)
+    assert (unborn.returncode, "no commit to begin with" in unborn.stderr) == (3, True)
+    assert shell(suggested_in(unborn.stderr), shop).returncode == 0
+    assert "there was no issue to do; to describe one: queen issue new" in shell(start, shop).stdout
 
 
 def suggested_in(said: str) -> str:

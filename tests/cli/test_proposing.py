@@ -52,7 +52,13 @@ def test_what_worktrees_lack_and_a_hook_that_judges_messages_are_named(
     assert queen("init").err == ""
 
 
+def test_a_hive_that_git_ignores_is_named(queen: Queen, repo: Path) -> None:
+    (repo / ".gitignore").write_text(".*\n")
+    assert "git ignores .beads/queen.toml, so clones get no settings" in queen("init").err
+
+
 def test_a_person_may_want_none(queen: Queen) -> None:
     status, shown = at_a_terminal(queen, "-\n-\n", "init")
     assert status == 0, shown
+    assert "queen config set land.check COMMAND  so that nothing lands untested" in shown
     assert setting(queen) == "\n"

@@ -151,6 +151,7 @@ def test_what_some_landings_would_overwrite_is_a_note(
     assert quick("doctor").code == 0
     way = finding["hint"].partition(";")[0]
     if " stash " in way:  # As it is typed, it leaves the records alone.
+        assert "after the landing: git -C" in finding["hint"]
         text = (ready / ".beads" / "queen.toml").read_text() + "# more\n"
         (ready / ".beads" / "queen.toml").write_text(text)
         subprocess.run(way, shell=True, check=True, capture_output=True)

@@ -343,23 +343,32 @@ class TestTheCommand:
     def test_completing_without_landing_says_so(
         self, quick: QuickQueen, beads: Path, worktree: Worktree
     ) -> None:
-        write_lines(beads / "issues.jsonl", {"id": "qb-1", "title": "x", "status": "open"})
+        issue = {"title": "x", "status": "open"}
+        write_lines(beads / "issues.jsonl", {"id": "qb-1", **issue}, {"id": "qb-2", **issue})
         tree = worktree("one")
         quick("claim", "qb-1", as_="ui", cwd=tree)
         commit_file(tree, "new.txt", "x\n")
         shown = quick("complete", "qb-1", as_="ui", cwd=tree)
         assert (
-            "note: qb-1 is completed, but 1 commit of this worktree is not on main yet" in shown.out
+            "note: qb-1 is completed, but 1 commit of this worktree is not on main yet; try: "
+            "queen land\n"
+        ) in shown.out
+        quick("claim", "qb-2", as_="ui", cwd=tree)
+        (tree / "more.txt").write_text("x\n")
+        shown = quick("complete", "qb-2", as_="ui", cwd=tree)
+        assert (
+            "worktree is not on main yet; not committed: more.txt; try: queen land -m 'WHAT YOU "
+            "DID'\n" in shown.out
         )
 
 
 def test_what_is_landed_is_told_apart(repo: Path, worktree: Worktree) -> None:
-    tree = worktree("one")
+    tree, rest = worktree("one"), " not on main yet; try: queen land"
     assert unlanded(opened(tree).layout) is None
     commit_file(tree, "new.txt", "x\n")
-    assert unlanded(opened(tree).layout) == "1 commit of this worktree is not on main yet"
+    assert unlanded(opened(tree).layout) == f"1 commit of this worktree is{rest}"
     commit_file(tree, "other.txt", "x\n")
-    assert unlanded(opened(tree).layout) == "2 commits of this worktree are not on main yet"
+    assert unlanded(opened(tree).layout) == f"2 commits of this worktree are{rest}"
     landed(tree)
     assert unlanded(opened(tree).layout) is None
     assert unlanded(opened(repo).layout) is None
@@ -406,7 +415,7 @@ class TestWhatLands:
         (tree / "new.txt").unlink()
         with pytest.raises(NotLanded, match="nothing to land") as refusal:
             landed(tree)
-        assert str(refusal.value.hint).endswith("queen complete")
+        assert str(refusal.value.hint).endswith("here; queen next")
 
     def test_names_what_is_not_part_of_it(self, repo: Path, worktree: Worktree) -> None:
         tree = worktree("one")

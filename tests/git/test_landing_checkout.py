@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from hives import Queen, QuickQueen, add_submodule, commit_file, git
 
+from queenbee.services.waiting import landing_steps
+
 CHECK = "sh ./t.sh"
 
 
@@ -29,6 +31,52 @@ def place(repo: Path) -> Path:
 def lands(quick: QuickQueen, tree: Path, path: str, text: str = "x\n") -> int:
     commit_file(tree, path, text)
     return quick("land", "--check", CHECK, as_="ui", cwd=tree).code
+
+
+class TestItsRemoval:
+    @pytest.fixture(autouse=True)
+    def checkout(self, quick: QuickQueen, repo: Path, tree: Path) -> Path:
+        assert lands(quick, tree, "a.txt") == 0
+        return place(repo)
+
+    def test_leaves_nothing_and_the_next_landing_makes_it_anew(
+        self, quick: QuickQueen, repo: Path, tree: Path, checkout: Path
+    ) -> None:
+        done = quick("worktree", "remove", checkout.name, cwd=repo)
+        assert done.out == f"removed {checkout}\n"
+        assert not checkout.exists()
+        assert lands(quick, tree, "b.txt") == 0
+        assert checkout.exists()
+        git(repo, "commit", "-q", "--amend", "--allow-empty", "-m", "amended")
+        git(tree, "reset", "-q", "--hard", "main")
+        assert quick("worktree", "remove", checkout.name, cwd=repo).code == 0
+        assert git(repo, "branch", "--list", "unfinished/*") == ""
+
+    def test_keeps_what_somebody_made_there(
+        self, quick: QuickQueen, repo: Path, checkout: Path
+    ) -> None:
+        commit_file(checkout, "mine.txt", "mine\n")
+        (checkout / "more.txt").write_text("more\n")
+        assert quick("worktree", "remove", str(checkout), cwd=repo).code == 0
+        kept = f"unfinished/{checkout.name}"
+        assert "mine" in git(repo, "show", f"{kept}:mine.txt")
+        assert git(repo, "show", f"{kept}:more.txt") == "more\n"
+
+    def test_is_of_no_worktree_of_a_person(self, quick: QuickQueen, repo: Path, tree: Path) -> None:
+        (tree / "open.txt").touch()
+        assert quick("worktree", "remove", tree.name, cwd=repo).code == 5
+        assert (tree / "open.txt").exists()
+
+    def test_waits_for_no_landing_that_uses_it(
+        self, quick: QuickQueen, repo: Path, checkout: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(landing_steps, "_PATIENCE_S", 0.0)
+        folder = repo / ".git" / "queenbee" / "landing" / "main"
+        assert folder.is_dir()
+        with landing_steps.Step.of(str(folder), str(checkout)):
+            busy = quick("worktree", "remove", checkout.name, cwd=repo)
+        assert (busy.code, "another queen land is at work" in busy.err) == (6, True)
+        assert checkout.exists()
 
 
 class TestASubmodule:

@@ -13,7 +13,8 @@ from queenbee.git import ownership
 from queenbee.git.worktrees.worktree_making import add
 from queenbee.git.worktrees.worktree_mending import WorktreeMender
 from queenbee.services.hive import Services
-from queenbee.store.droids import presence
+from queenbee.store.droids import presence, roster
+from queenbee.store.droids.liveness import described
 from queenbee.store.layout import discover
 
 pytestmark = pytest.mark.slow
@@ -84,6 +85,36 @@ def test_whose_droid_is_there_or_has_an_issue_stays(
     assert "squashed" in said
     assert made["landed"].exists()
     assert made["squashed"].exists()
+
+
+def test_whose_agent_has_ended_with_its_team_goes_unless_somebody_was_there_since(
+    repo: Path, quick: QuickQueen, made: dict[str, Path]
+) -> None:
+    layout, now_ms = discover(str(repo), {}), made["ahead"].stat().st_mtime_ns // 10**6
+    presence.note(layout, "landed", now_ms)
+    roster.note_end(layout, now_ms - 1, [], {"landed": "claude"})
+    assert kept(quick)["landed"].endswith(" ago: it can go 15m after that")
+    roster.note_end(layout, now_ms + 1, [], {"landed": "claude"})
+    assert "landed" not in kept(quick)
+    assert not made["landed"].exists()
+
+
+def test_whose_agent_still_runs_after_its_team_stays(
+    repo: Path, quick: QuickQueen, made: dict[str, Path]
+) -> None:
+    layout, now_ms = discover(str(repo), {}), made["ahead"].stat().st_mtime_ns // 10**6
+    presence.note(layout, "landed", now_ms)
+    roster.note_end(layout, now_ms + 1, [], {"landed": "claude"})
+    roster.write(layout, roster.Entry("landed", {"process": described(os.getpid())}))
+    assert kept(quick)["landed"].startswith("landed was there lately, ")
+
+
+def test_who_has_an_issue_there_is_named_before_the_time(
+    repo: Path, quick: QuickQueen, made: dict[str, Path]
+) -> None:
+    quick("issue", "new", "one", "--id", "x-1", as_="human")
+    assert quick("claim", "x-1", as_="landed", cwd=made["landed"]).code == 0
+    assert kept(quick)["landed"].startswith("landed works on x-1 in ")
 
 
 def test_a_note_that_an_agent_wrote_removes_nothing(

@@ -149,7 +149,7 @@ STATES: dict[str, tuple[Callable[[Path], object], str]] = {
     "revert": (at_a_conflict("revert", "other"), "git revert is under way"),
     "am": (at_a_conflict("am", "mail"), "git am is under way"),
     "bisect": (lambda repo: git(repo, "bisect", "start"), "git bisect is under way"),
-    "detached": (lambda repo: git(repo, "checkout", "-q", "--detach"), "is on no branch"),
+    "detached": (lambda repo: git(repo, "checkout", "-q", "--detach"), " switch main"),
     "staged": (stage, "something is staged"),
 }
 

@@ -503,6 +503,23 @@ def test_next_says_what_the_branch_lacks(
     assert quick("next", "--json", cwd=mine).json["behind"] == 0
 
 
+def test_next_says_how_to_end_a_merge_that_is_open(
+    quick: QuickQueen, repo: Path, beads: Path, mine: Path
+) -> None:
+    write_lines(beads / "issues.jsonl", {"id": "qb-1", "title": "x", "status": "open"})
+    assert quick("next", cwd=mine).code == 0
+    for tree in (repo, mine):
+        commit_file(tree, "a.txt", f"{tree}\n")
+    subprocess.run(["git", "merge", "-q", "main"], cwd=mine, capture_output=True, check=False)
+    said = quick("next", cwd=mine).out
+    assert "in conflict: a.txt; resolve, git add, then queen land --continue" in said
+    assert "your branch lacks" not in said
+    git(mine, "add", "a.txt")
+    said = quick("next", cwd=mine).out
+    assert "a merge is open: queen land --continue" in said
+    assert "your branch lacks" not in said
+
+
 def test_when_all_is_done_the_worktree_stands_on_the_main_branch(
     quick: QuickQueen, repo: Path, beads: Path
 ) -> None:

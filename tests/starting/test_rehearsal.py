@@ -61,7 +61,8 @@ def test_a_check_that_fails_on_the_main_branch_begins_no_team(team: Team) -> Non
     counting(team, "echo no main; exit 3")
     team.issues(1)
     assert "the check fails on main itself" in (said := refused(team, "check"))
-    assert "“no main”; no agent was started" in said
+    assert said.endswith("after “no main”")
+    assert "queen config set land.check COMMAND" in starts(team).error["hint"]
     ran = starts(team, "--no-trial", "--max-failures", "1")
     assert runs(team) >= 1, ran
 
@@ -115,6 +116,14 @@ def test_a_hook_that_wants_another_branch_begins_no_team(team: Team) -> None:
     hook(team, "prepare-commit-msg", TICKET)
     said = refused(team, "hooks")
     assert "an empty commit on a branch ui is refused: a ticket, please" in said
+
+
+def test_a_git_that_does_not_know_who_commits_is_told(team: Team) -> None:
+    team.issues(1)
+    team.queen.env |= {"GIT_AUTHOR_NAME": "", "GIT_COMMITTER_NAME": ""}
+    ran = team.start("ui", "--agent", team.agent(WORKS), tries=True)
+    assert (ran.code, "fatal: empty ident name" in ran.err) == (3, True), ran
+    assert ran.err.endswith("  try: git config user.name NAME && git config user.email EMAIL\n")
 
 
 @pytest.mark.thorough

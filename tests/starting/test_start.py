@@ -149,6 +149,7 @@ class TestATeam:
         assert ran.code == 1
         assert sorted(team.done()) == ["x-2"]
         assert "waits for something that this team does not do" in ran.out
+        assert "x-1 is left: lead has it; if lead is gone: queen release x-1 --as lead" in ran.out
 
     @pytest.mark.thorough
     def test_runs_the_checks_of_a_ralph_bead(self, team: Team) -> None:
@@ -371,9 +372,10 @@ class TestWithoutAHive:
             repo.mkdir()
             git(repo, "init", "-q")
             git(repo, "commit", "-q", "--allow-empty", "-m", "begin")
-            _, shown = at_a_terminal(team, repo, says, "--agent", "true", "--size", "1")
+            status, shown = at_a_terminal(team, repo, says, "--agent", "/bin/true", "--size", "1")
             assert "There is no hive here" in shown
             assert (repo / ".beads").exists() == (name == "yes")
+        assert (status, "to check nothing: queen config set land.check true" in shown) == (2, True)
 
     def test_it_names_the_command_elsewhere(self, team: Team, tmp_path: Path) -> None:
         git(tmp_path, "init", "-q", "none")
@@ -664,10 +666,14 @@ class TestAClient:
     ) -> None:
         team.issues(1)
         team.program("claude", CLIENT)
-        _, shown = at_a_terminal(team, team.repo, f"{says}\n", "ui", "--agent", "claude")
+        status, shown = at_a_terminal(team, team.repo, f"{says}\n", "ui", "--agent", "claude")
         assert "Let them do everything, as --yolo does?" in shown
-        (words,) = self.calls(team)
-        assert ("--dangerously-skip-permissions" in words) == (says == "y")
+        if says == "y":
+            (words,) = self.calls(team)
+            assert "--dangerously-skip-permissions" in words
+        else:
+            assert (status, self.calls(team)) == (2, [])
+            assert "queen setup claude --allow; then queen start --args OPTIONS" in shown
 
     def test_gets_what_the_user_says(self, team: Team) -> None:
         team.issues(1)

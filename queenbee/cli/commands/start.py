@@ -159,8 +159,9 @@ def _started(hive: Hive, wanted: Wanted, *, opens: bool) -> Answer:
     hive.tell = _said
     ask = partial(_lets_run, hive) if _asks() else None
     crew = Crew(hive, wanted, env=os.environ, tell=_said, ask=ask)
-    _settle_check(hive, [each.name for each in crew.clients().values()] if _asks() else [])
     # Nobody is asked anything where nothing can land; what else is in the way, the team tells.
+    teams.refuse_hindered(hive, lambda text: None)
+    _settle_check(hive, [each.name for each in crew.clients().values()] if _asks() else [])
     teams.prepare(hive, _said if opens else lambda text: None, unchecked=True)
     if opens:
         crew.open()
@@ -185,7 +186,7 @@ def _started(hive: Hive, wanted: Wanted, *, opens: bool) -> Answer:
 
 def _lets_do_all(hive: Hive, crew: Crew, wanted: Wanted) -> bool:
     """Tells what the clients will ignore here, and asks a person at a terminal whether they may do
-    everything, if they could else do nothing.
+    everything, if they could else do nothing. Raises `InvalidInput` if not.
     """
     place = place_of(hive.layout.tree, os.environ, user=False)
     names = sorted({each.name for each in crew.clients().values() if each.name in AGENTS})
@@ -195,9 +196,16 @@ def _lets_do_all(hive: Hive, crew: Crew, wanted: Wanted) -> bool:
             _said(f"ignored by {each}")
     if wanted.yolo or wanted.args or all(each.stake != WORK for each in found) or not _asks():
         return False
-    return click.confirm(
+    if not click.confirm(
         "Nobody sits before them to say yes. Let them do everything, as --yolo does?", err=True
-    )
+    ):
+        cures = dict.fromkeys(each.cure for each in found if each.stake == WORK)
+        raise InvalidInput(
+            "they could do nothing, so no agent was started",
+            hint=f"{'; '.join(cures)}; then queen start --args OPTIONS, such as "
+            "'--permission-mode acceptEdits' for Claude Code",
+        )
+    return True
 
 
 def _asks() -> bool:
@@ -230,7 +238,10 @@ def _said(text: str) -> None:
 def _settle_check(hive: Hive, clients: Sequence[str]) -> None:
     way = settle_check(invocation(), hive.layout)
     if way:
-        raise InvalidInput("no check is set, so nothing that the agents make would land", hint=way)
+        raise InvalidInput(
+            "no check is set, so nothing that the agents make would land",
+            hint=f"{way}; to check nothing: queen config set land.check true",
+        )
     _ask_for_all(hive, clients)
 
 

@@ -139,6 +139,10 @@ def _show_branch(begin: Begin) -> None:
     """Shows how the branch stands to the main branch, and if nothing tests what lands."""
     if begin.elsewhere:
         paragraph(printable(begin.elsewhere))
+    if begin.in_conflict is not None:
+        files = printable(some(begin.in_conflict, _SHOWN))
+        open_ = f"in conflict: {files}; resolve, git add, then" if files else "a merge is open:"
+        paragraph(f"{open_} queen land --continue")
     if begin.caught_up:
         paragraph(f"your branch is at the main branch now: commits that came in: {begin.caught_up}")
     if begin.behind:

@@ -151,7 +151,8 @@ def _show_removed(removed: Removed) -> None:
 def remove(hive: Hive, name: str, force: bool) -> Removed:
     """Remove a worktree of which nothing would be lost
 
-    NAME is that of its folder, branch or droid, or its path. It refuses if its droid has an issue
+    NAME is that of its folder, branch or droid, or its path; also that of the checkout in which
+    landings are checked, unless one is under way. It refuses if its droid has an issue
     there, if it has commits that are not on the main branch or that no branch has, files that are
     not committed, or a repository in it with commits that no remote has. With --force, such files
     and commits that no branch has are kept on a branch unfinished/NAME; that repository is lost.
@@ -167,7 +168,7 @@ def _show_pruned(pruned: Pruned) -> None:
         way = f"; try: {printable(each.hint)}" if each.hint else ""
         say(f"kept {printable(each.path)}: {printable(each.why)}{way}")
     if not (pruned.removed or pruned.kept):
-        say("QueenBee has made no worktrees here.")
+        say("QueenBee has made no worktrees for agents here.")
 
 
 @command(show=_show_pruned, example="queen worktree prune")

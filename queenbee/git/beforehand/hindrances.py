@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from queenbee.checks.finding import check_setting
+from queenbee.core.command_lines import no_dash
 from queenbee.core.text import mentioned, named, suggested
 from queenbee.errors import ExternalFailure, InvalidInput, QueenError
 from queenbee.git.landing.place import UNMERGED, but_records, refuse_no_target, way_to_a_branch
@@ -32,6 +33,7 @@ from queenbee.store.git_files.worktrees import (
     noted_trees,
     remote_of,
     target_branch,
+    target_ref,
     worktrees,
 )
 from queenbee.store.git_trees import git_tree
@@ -116,7 +118,7 @@ def in_diagnosis(layout: Layout) -> list[Diagnosis]:
     """Returns the same for the doctor: worth knowing where no worktree is, and else wrong."""
     lands = are_several(layout)
     try:
-        found = [*hindrances(layout), *_unborn(layout), *unused_push(layout)]
+        found = [*hindrances(layout), *unborn(layout), *unused_push(layout)]
         found += _old_checkouts(layout)
     except ExternalFailure as error:  # Such as a format that this git does not know.
         way = error.hint or f"{suggested('git -C', layout.tree)} status"
@@ -131,10 +133,11 @@ def in_diagnosis(layout: Layout) -> list[Diagnosis]:
     ]
 
 
-def _unborn(layout: Layout) -> Iterator[Hindrance]:
+def unborn(layout: Layout) -> Iterator[Hindrance]:
     """Yields what a repository without a commit lacks, and whether it has no check yet."""
-    here = git_tree(layout.tree)
-    if here is None or line("rev-parse", "--quiet", "--verify", "HEAD", cwd=here.tree) is not None:
+    here, commits = git_tree(layout.tree), ("HEAD", target_ref(layout) or "HEAD")
+    asked = ("rev-parse", "--quiet", "--verify")
+    if here is None or any(line(*asked, no_dash(each), cwd=here.tree) for each in commits):
         return
     git("rev-parse", "--git-dir", cwd=here.tree, repository={})  # Or it cannot be read.
     what = "there is no commit to begin with: nothing can land"
@@ -143,7 +146,6 @@ def _unborn(layout: Layout) -> Iterator[Hindrance]:
         what,
         "git add -A && git commit --allow-empty -m 'first commit'",
         here.tree,
-        stops=False,
     )
     if not layout.settings.land_check:
         what = "no check is set: nothing would show that what lands works"
@@ -239,8 +241,9 @@ def _changed(tree: str) -> Iterator[Hindrance]:
         yield Hindrance("main_unfinished", what, f"{suggested('git -C', tree)} status", tree)
     elif changed:
         what = f"not committed in {mentioned(tree)}: {named(changed, SHOWN)}"
-        way = suggested("git -C", tree) + _ASIDE
-        yield _in_the_way(tree, what, f"{way}; or commit it there")
+        in_it = suggested("git -C", tree)
+        back = f"after the landing: {in_it} stash pop"
+        yield _in_the_way(tree, what, f"{in_it}{_ASIDE}; {back}; or commit it there")
     hidden = hidden_in(names_in(git("ls-files", "-v", "-z", cwd=tree, repository={})))
     with suppress(QueenError):
         changed = changed_of(tree, hidden)

@@ -20,11 +20,12 @@ from queenbee.errors import NotFound, QueenError
 from queenbee.git.contents.landing_messages import About, Messages
 from queenbee.git.landing.checkout import Checkout, checkout_path
 from queenbee.git.landing.commands import Commands, are_alike, is_commit
+from queenbee.git.landing.committing import way_to_identity
 from queenbee.git.landing.leading import seen_check
 from queenbee.git.landing.moving import healing
 from queenbee.git.landing.moving.movable import not_movable, why_not_movable
 from queenbee.git.landing.place import Place
-from queenbee.git.landing.refusals import SHOWN, TargetFails
+from queenbee.git.landing.refusals import SHOWN, TargetFails, why_refused
 from queenbee.git.landing.together.checked import check_of
 from queenbee.git.landing.together.target_verdict import TargetJudge, known_verdict
 from queenbee.git.landing.work import Rules
@@ -53,6 +54,7 @@ _MOST_BYTES = 4096
 _SAID_CHARS = 200
 _CONVENTIONAL = "chore: try the hooks"
 """A subject that rules for messages know which do not know merges."""
+_OTHER_CHECK = "queen config set land.check COMMAND"
 WITHOUT = "or, if you know better: queen start --no-trial"
 
 
@@ -248,7 +250,8 @@ class _Rehearsal:
             after = f", after {quotation(last, _SAID_CHARS)}" if last else ""
             what = f"the check fails on {self.place.target} itself ({tip[:7]}){after}"
             what += f" ({verdict.lacks})" if verdict.lacks else ""
-            raise self._fails("check", what, f"mend {self.place.target}; {WITHOUT}", verdict.output)
+            hint = f"mend {self.place.target}; or another check: {_OTHER_CHECK}; {WITHOUT}"
+            raise self._fails("check", what, hint, verdict.output)
         if left is not None:
             what = f"the check changes what git has of {self.place.target}: "
             files = named(left.files, SHOWN) or "the commit"
@@ -256,14 +259,17 @@ class _Rehearsal:
         self._tell(f"check passed in {verdict.seconds} s")
 
     def _refused(self, branch: str, said: str) -> TargetFails:
-        what = f"an empty commit on a branch {named([branch])} is refused: {' '.join(said.split())}"
+        what = f"an empty commit on a branch {named([branch])} is refused"
+        what, lines = why_refused(what, said, None)
         way = suggested("queen config set", "team.branch", "PATTERN")
         hint = f"if it is the name of the branch: {way}, with {{droid}} in it; {WITHOUT}"
-        return self._fails("hooks", what, hint, said)
+        refused = self._fails("hooks", what, way_to_identity(self._top) or hint, said)
+        refused.output_lines = lines
+        return refused
 
     def _fails(self, step: str, what: str, hint: str, output: str) -> TargetFails:
         return TargetFails(
-            f"{what}; no agent was started",
+            f"no agent was started: {what}",
             hint=hint,
             target=self.place.target,
             commit=self.place.tip(),

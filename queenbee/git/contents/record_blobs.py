@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from queenbee.core.command_lines import no_dash
 from queenbee.core.kinds import KINDS
-from queenbee.core.text import mentioned, without_escapes
+from queenbee.core.text import mentioned, suggested, without_escapes
 from queenbee.documents.folders import bead_notes
 from queenbee.errors import ExternalFailure, Unreadable
 from queenbee.git.contents.running_hooks import (
@@ -236,7 +236,8 @@ def in_the_way(root: str, target: str | None) -> str:
         return f"git {OPEN[opened[0]][0]} is under way in {root}"
     branch = current_branch(here.git_dir)
     if branch is None:
-        return f"{root} is on no branch"
+        way = f"; try: {suggested('git -C', root)} {suggested('switch', target)}" if target else ""
+        return f"{root} is on no branch{way}"
     if branch != target:
         return f"{root} is on another branch than {target}"
     staged = git("diff-index", "--cached", "--name-only", "HEAD", "--", cwd=root, repository={})

@@ -32,7 +32,13 @@ from queenbee.git.worktrees.preparing import SetupFailed, is_prepared, prepare
 from queenbee.git.worktrees.slots import variables
 from queenbee.services.waiting.landing_steps import Step
 from queenbee.store import safe_open
-from queenbee.store.git_files.worktrees import CHECKOUT, Worktree, current_branch, is_checkout
+from queenbee.store.git_files.worktrees import (
+    CHECKOUT,
+    CLOSED,
+    Worktree,
+    current_branch,
+    is_checkout,
+)
 from queenbee.store.git_trees import GitTree, git_tree
 
 if TYPE_CHECKING:
@@ -60,8 +66,6 @@ _UNFETCHED = (
     "-f .gitmodules submodule.NAME.update none"
 )
 _NOTE = "queenbee-check"
-_CLOSED = "queenbee-closed"
-"""Says when the last landing let go of the checkout; there is none while one has it."""
 _KNOWN = "queenbee-known"
 """The index as git left it before a check or a hook could say anything in it."""
 _LEFT_OPEN = ("rebase-merge", "rebase-apply")
@@ -94,7 +98,7 @@ class Checkout(Place):
         self._step = step
         self._tell = tell
         self._folder, self._number = which
-        self._closed = os.path.join(here.git_dir, _CLOSED)
+        self._closed = os.path.join(here.git_dir, CLOSED)
         self._closed_ns = _changed_ns(self._closed)
         with suppress(OSError):
             os.unlink(self._closed)

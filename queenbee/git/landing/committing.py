@@ -210,10 +210,17 @@ class _Commit:
         self.said += b"".join(each for each in lines if each.startswith(_WARNING))
 
 
+def way_to_identity(tree: str) -> str:
+    """Returns the command that tells git who commits; empty if it knows."""
+    if line("var", "GIT_COMMITTER_IDENT", cwd=tree, repository={}) is not None:
+        return ""
+    return "git config user.name NAME && git config user.email EMAIL"
+
+
 def _way_on(tree: str) -> str:
     """Returns what may help where git refuses a commit."""
-    if line("var", "GIT_COMMITTER_IDENT", cwd=tree, repository={}) is None:
-        return "git config user.name NAME && git config user.email EMAIL, then queen land again"
+    if way := way_to_identity(tree):
+        return f"{way}, then queen land again"
     return (
         "mend what it names, or the key that signs, then the same queen land again; if a hook "
         "refuses the message, in its form: queen land -m MESSAGE"

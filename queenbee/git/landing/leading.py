@@ -195,7 +195,7 @@ class Leading:
         self.joining.joined.clear()
         top = self.joining.join()
         self._tell_joined()
-        contents = checkout.changed(self._own.tree)
+        contents = checkout.changed(self._own.tree, work.issue_id)
         changed = [*contents]
         checkout.refuse_without_hive(changed)
         checkout.refuse_unreadable(changed)

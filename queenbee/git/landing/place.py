@@ -256,20 +256,22 @@ class Place:
                 files=lost,
             )
 
-    def changed(self, tree: str) -> dict[str, list[str]]:
+    def changed(self, tree: str, issue_id: str | None) -> dict[str, list[str]]:
         """Returns the files that differ from the target, as `contents` does. Raises `NothingToLand`
-        if none do, and `NotLanded` for a commit of another repository that only `tree` has.
+        if none do, with what ends the issue, and `NotLanded` for a commit of another repository
+        that only `tree` has.
         """
         # A `.gitmodules` may ask git not to show that a submodule has moved.
         wanted = ("diff", *RAW, "--ignore-submodules=none", no_dash(self.target_ref), "HEAD", "--")
         changed = contents(git(*wanted, cwd=self.tree))
         if not changed and self.has(self.head()):
             is_dirty = git("status", "--porcelain=v1", "--", ".", f":(exclude){_HIVE}", cwd=tree)
+            done = "if it is done all the same: queen complete" if issue_id else "queen next"
             raise NothingToLand(
                 f"nothing to land: {self.target} has all commits of this worktree",
                 hint="commit your work: queen land -m 'WHAT YOU DID'"
                 if is_dirty
-                else "nothing has changed here; if it is done all the same: queen complete",
+                else f"nothing has changed here; {done}",
             )
         if refusal := lost_between(tree, self.target_ref, self.head(), changed):
             raise refusal

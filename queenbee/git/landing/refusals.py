@@ -159,3 +159,4 @@ class TargetFails(NothingLands):
     commit: str = ""
     step: str = ""
     output: str = ""
+    output_lines: Sequence[str] = ()

@@ -10,8 +10,9 @@ from queenbee.core.text import suggested
 from queenbee.core.timestamps import format_duration
 from queenbee.errors import QueenError
 from queenbee.git.ownership import worktree_note
-from queenbee.git.worktrees.worktree_care import places, remove
+from queenbee.git.worktrees.worktree_care import places, refuse_claimed, remove
 from queenbee.store import safe_open
+from queenbee.store.droids import roster
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -60,15 +61,17 @@ def prune(hive: Services, *, droids: Collection[str] | None = None) -> Pruned:
             continue
         if note.adopted or note.keeps_work:
             pruned.kept.append(Kept(place.path, "it was handed over by a person", ""))
-        elif why := _in_use(hive, place, asks=droids is None):
-            way = suggested("queen worktree remove", place.name)
-            pruned.kept.append(Kept(place.path, why, f"{way}, which says what would be lost"))
-        else:
-            try:
+            continue
+        try:
+            refuse_claimed(hive, place)
+            if why := _in_use(hive, place, asks=droids is None):
+                way = suggested("queen worktree remove", place.name)
+                pruned.kept.append(Kept(place.path, why, f"{way}, which says what would be lost"))
+            else:
                 pruned.removed.append(remove(hive, place.path))
-            except (QueenError, OSError) as error:
-                hint = error.hint if isinstance(error, QueenError) else None
-                pruned.kept.append(Kept(place.path, str(error), hint or ""))
+        except (QueenError, OSError) as error:
+            hint = error.hint if isinstance(error, QueenError) else None
+            pruned.kept.append(Kept(place.path, str(error), hint or ""))
     return pruned
 
 
@@ -83,7 +86,11 @@ def _in_use(hive: Services, place: Place, *, asks: bool) -> str:
     if moves < 2 and place.branch and not place.changed and place.issue_id is None:
         return "nothing was done in it yet"
     droid = place.droid
-    if asks and droid is not None and place.last_seen_at and not hive.droids.is_quiet(droid):
-        ago = format_duration((hive.now_ms() - (hive.droids.seen_ms(droid) or 0)) / 1000)
-        return f"{droid} was there lately, {ago} ago"
-    return ""
+    seen_ms = hive.droids.seen_ms(droid) if asks and droid is not None else None
+    if droid is None or seen_ms is None or hive.droids.is_quiet(droid):
+        return ""
+    if seen_ms <= roster.ended_ms(hive.layout, droid):  # It has ended with its team.
+        return ""
+    ago = format_duration((hive.now_ms() - seen_ms) / 1000)
+    patience = format_duration(hive.droids.patience_s(droid))
+    return f"{droid} was there lately, {ago} ago: it can go {patience} after that"

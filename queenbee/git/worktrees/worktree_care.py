@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -36,8 +36,15 @@ from queenbee.git.worktrees.inner_repositories import ignored_with_nested, refus
 from queenbee.git.worktrees.preparing import end_setup
 from queenbee.git.worktrees.worktree_removal import begin, begun, refuse_mounts
 from queenbee.services.leases.edits import is_exempt
+from queenbee.services.waiting.landing_steps import Step
 from queenbee.store import safe_open
-from queenbee.store.git_files.worktrees import Worktree, noted_trees, worktrees
+from queenbee.store.git_files.worktrees import (
+    CLOSED,
+    Worktree,
+    is_checkout,
+    noted_trees,
+    worktrees,
+)
 from queenbee.store.git_trees import git_tree, leads_to
 from queenbee.store.lock import LongLock
 
@@ -160,11 +167,50 @@ def remove(hive: Services, name: str, *, force: bool = False) -> Removed:
     repository in it with commits that no remote has; for an agent of a team, also one that it did
     not make. `force` removes it in spite of the others but the first: that repository is lost, the
     branch stays, and files that are not committed and commits that are on none are kept on one.
+    A checkout for landings goes, too, but for `Busy` while one uses it.
     """
     with _alone(hive):
+        if (checkout := _checkout(hive, name)) is not None:
+            return _without_checkout(hive, checkout)
         place, removal = _found(hive, lambda known: _named(hive, known.get(name, name)))
-        _refuse_claimed(hive, place)
+        refuse_claimed(hive, place)
         return _removed(hive, place, removal, force=force)
+
+
+def _checkout(hive: Services, name: str) -> Worktree | None:
+    common_dir = str(hive.layout.common_dir)
+    for path, git_dir in noted_trees(common_dir):
+        if name in (path, os.path.basename(path)) and is_checkout(git_dir):
+            return Worktree(path, git_dir, common_dir)
+    return None
+
+
+def _without_checkout(hive: Services, found: Worktree) -> Removed:
+    """Removes a checkout for landings, once a branch keeps what is changed in it. Raises `Busy`
+    while a landing uses it, and `Conflict` for a repository in it that has commits of its own.
+    """
+    lines = os.path.join(hive.layout.state_dir, "landing")
+    with ExitStack() as stack:
+        for each in safe_open.names_in(lines):
+            stack.enter_context(Step.of(os.path.join(lines, each), found.path))
+        place = Place(hive, found, None, None, ())
+        refuse_removing(hive.layout, found)
+        refuse_nested(place.path, place.git_dir)
+        is_ours = _is_as_it_was_left(found)
+        kept = None if is_ours else keep_worktree(found, with_files=True, name=place.name)
+        ignored = ignored_with_nested(place.path)
+        where = ("-f", "-f", "--", place.path)
+        as_the_user("worktree", "remove", *where, cwd=str(hive.layout.common_dir))
+    return Removed(place, False, [], kept, ignored=ignored)
+
+
+def _is_as_it_was_left(found: Worktree) -> bool:
+    """Returns whether nothing was changed in a checkout since the last landing let go of it."""
+    paths = [os.path.join(found.git_dir, each) for each in ("HEAD", CLOSED)]
+    with suppress(OSError):
+        head_ns, closed_ns = (os.lstat(each).st_ctime_ns for each in paths)
+        return head_ns <= closed_ns and not all_changed(found)
+    return False
 
 
 def abandon(hive: Services, path: str) -> Removed:
@@ -351,7 +397,8 @@ def _claimed(hive: Services, place: Place) -> list[Assignment]:
     ]
 
 
-def _refuse_claimed(hive: Services, place: Place) -> None:
+def refuse_claimed(hive: Services, place: Place) -> None:
+    """Raises `Conflict` if somebody has an issue in a worktree."""
     held = _claimed(hive, place)
     if held:
         first = held[0]

@@ -88,6 +88,8 @@ class Begin(_Answer):
     """The worktrees whose unmerged work is not known, by name."""
     own_files: Collection[str] = ()
     """Those files of the working tree that the issue names, and not half of the open ones."""
+    in_conflict: Sequence[str] | None = None
+    """The files that a merge has left in conflict in this worktree; None if none is under way."""
     caught_up = 0
     """How many commits of the main branch came into the worktree, after a landing."""
     elsewhere = ""
@@ -183,6 +185,7 @@ class Begin(_Answer):
             "given_back": self.given_back.to_dict() if self.given_back is not None else None,
             "share": [each.id for each in self.share],
             "with_it": [each.id for each in self.with_it],
+            "in_conflict": self.in_conflict,
             "caught_up": self.caught_up,
             "behind": self.behind,
             "elsewhere": self.elsewhere,

@@ -180,6 +180,16 @@ def programs(layout: Layout) -> dict[str, str]:
     }
 
 
+def ended_ms(layout: Layout, name: str) -> int:
+    """Returns when the last run ended, if an agent was of that or an earlier one, and its process
+    has ended, too; else 0.
+    """
+    at_ms, ran = _ended(layout).get("at_ms"), _ended(layout).get("programs")
+    if not isinstance(at_ms, int) or not isinstance(ran, dict) or name not in ran:
+        return 0
+    return 0 if any(each.name == name for each in everybody(layout)) else at_ms
+
+
 def sentences(layout: Layout, since_ms: int) -> list[str]:
     """Returns what the agents do that are looked after now, or how the last run ended, unless that
     was before `since_ms`.

@@ -35,6 +35,8 @@ _MOST_LINKS = 10
 """Git follows fewer from one reference to the next."""
 _BLANKS = " \t\r\n"
 """Git cuts these off, and no other spaces: those may end the name of a branch or a folder."""
+CLOSED = "queenbee-closed"
+"""Says when the last landing let go of such a checkout; there is none while one has it."""
 CHECKOUT = "queen land merges and checks here"
 """Why git has locked a checkout for landings: by that it is told from people's worktrees."""
 _REFTABLE = ".invalid"
