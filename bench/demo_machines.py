@@ -151,6 +151,7 @@ def build(stage: Stage) -> None:
     stage.git(laptop, "push", "-q", "origin", "HEAD:main")
     stage.add("desktop")
     _quietly(stage, "bob", "init")
+    _quietly(stage, "bob", "sync")
     print("Two machines, one git remote, no server. The clock of the desktop is an hour behind.")
 
 

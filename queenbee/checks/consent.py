@@ -17,7 +17,7 @@ from queenbee.services.open_store import Store
 from queenbee.store import safe_open
 from queenbee.store.droids.agent_callers import is_by_agent
 from queenbee.store.layout import Layout, discover
-from queenbee.store.trust import GATE, VERIFIER, Proposal, Trust, trees
+from queenbee.store.trust import GATE, VERIFIER, Proposal, Trust, builds_on_target, of_target, trees
 
 if TYPE_CHECKING:
     from queenbee.checks.check import Check, Command, Script
@@ -76,6 +76,11 @@ class Consent:
         if not said:
             raise untrusted(unseen, is_answer=said is not None)
         self.trust.add(unseen)
+
+    def require_target(self) -> None:
+        """Asks for what work lands on, if no worktree may begin there yet. Raises `Untrusted`."""
+        if not builds_on_target(self.trust.layout):
+            self.require(of_target(self.trust.layout))
 
 
 def typed(check: Check) -> SeenCheck:

@@ -118,14 +118,25 @@ def joined(name: str, separator: str, part: str) -> str:
 
 def checked_new_id(text: str, noun: str = "issue") -> str:
     """Returns an id to be made, unchanged. Raises `InvalidInput` for one that a program could take
-    for an option; where such an id arrives from elsewhere, it is shown and left alone.
+    for something else; where such an id arrives from elsewhere, it is shown and left alone.
     """
-    if text.startswith("-"):
+    if fault := id_fault(text):
         raise InvalidInput(
-            f"{text[:80]!r} cannot be the id of a new {noun}: it begins with a dash, as an option",
+            f"{text[:80]!r} cannot be the id of a new {noun}: it {fault}",
             hint="begin it with a letter or a digit, such as qb-42",
         )
     return text
+
+
+def id_fault(text: str) -> str:
+    """Returns what an id is to programs that get it as an argument or in the name of a file, for a
+    sentence; empty if it is only an id.
+    """
+    if text.startswith("-"):
+        return "begins with a dash"
+    is_path = text.startswith((".", "/")) or "/." in text
+    is_ref = text.startswith("refs/") or text in ("HEAD", "@")
+    return "is a path or a reference of git" if is_path or is_ref else ""
 
 
 def is_issue_id(text: str) -> bool:

@@ -12,7 +12,7 @@ from math import fsum
 from types import MappingProxyType
 
 from queenbee.core.beads import HUMAN, NOT_WORK, WISP
-from queenbee.core.names import is_issue_id
+from queenbee.core.names import id_fault, is_issue_id
 from queenbee.core.timestamps import instant_ms
 
 TYPE_CHECKING = False  # Spares the 9 ms that typing takes.
@@ -502,8 +502,8 @@ def _set_aside(issue: Issue) -> str | None:
     # Asked of every open issue, and so is the next question below: they read the fields themselves.
     if not is_issue_id(issue.id):  # Nobody could complete it, or give it back.
         return "its id is not one word"
-    if issue.id.startswith("-"):  # Somebody else made it: no program is to take it for an option.
-        return "its id begins with a dash"
+    if fault := id_fault(issue.id):  # Somebody else made it: no program is to be misled by it.
+        return f"its id {fault}"
     if issue.get("pinned") is True or issue.get("status") == "pinned":
         return "it is pinned"
     if issue.get("ephemeral") is True:

@@ -442,9 +442,8 @@ def _catch_up(hive: Services) -> bool:
     from queenbee.git.ownership import may_move  # noqa: PLC0415 - start-up
     from queenbee.git.trees.elsewhere import refuse_elsewhere  # noqa: PLC0415 - start-up
     from queenbee.git.trees.own_branch import is_own  # noqa: PLC0415 - start-up
-    from queenbee.store.trust import builds_on_target  # noqa: PLC0415 - start-up
 
-    if not may_move(hive.layout) or not builds_on_target(hive.layout):
+    if not may_move(hive.layout):
         return False
     refuse_elsewhere(hive.layout.tree)
     if not is_own(hive.layout, hive.layout.tree):

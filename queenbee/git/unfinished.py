@@ -23,6 +23,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
+from queenbee.checks.consent import Consent
 from queenbee.core.command_lines import no_dash
 from queenbee.core.text import mentioned, some, suggested
 from queenbee.errors import Conflict, ExternalFailure, QueenError
@@ -39,6 +40,7 @@ from queenbee.git.trees.submodules import links, show_unseen
 from queenbee.git.trees.unkept import add_taken, keep_beside, shortened
 from queenbee.git.unmerged import STATUS, Status
 from queenbee.services.leases.edits import is_exempt
+from queenbee.services.writing.secrets import has_secret_name
 from queenbee.store import safe_open
 from queenbee.store.droids import presence
 from queenbee.store.git_files.worktrees import target_branch, target_ref, worktrees
@@ -174,10 +176,12 @@ class WorktreeKeeper:
 
     def keep(self, assignment: Assignment) -> Unfinished | None:
         """Returns what a droid has not landed, once that is on a branch; None if nothing is known
-        of a worktree of its own.
+        of a worktree that QueenBee made for it. Files without git whose names are those of secrets
+        stay where they are: another droid goes on with that branch.
         """
         place = self._place(assignment)
-        if place is None:
+        note = worktree_note(place) if place is not None else None
+        if place is None or note is None or note.droid != assignment.droid:
             return None
         try:
             return self._kept(assignment, place)
@@ -186,12 +190,14 @@ class WorktreeKeeper:
 
     def set_aside(self, assignment: Assignment) -> Unfinished | None:
         """Does the same also for commits that have not landed, and brings the worktree to the main
-        branch, without what was kept. Raises `ExternalFailure`, and nothing is lost.
+        branch, without what was kept. Raises `ExternalFailure`, and nothing is lost, and
+        `Untrusted` if nobody has agreed to that branch.
         """
         place = self._place(assignment)
         target = target_ref(self._hive.layout)
         if place is None or target is None:
             return None
+        Consent.of(self._hive).require_target()
         note = worktree_note(place)
         if note is None:
             raise Conflict(
@@ -208,7 +214,9 @@ class WorktreeKeeper:
         return put_back(self._hive.layout, place, branch=branch, name=name, to=to)
 
     def _kept(self, assignment: Assignment, place: Worktree) -> Unfinished:
-        files = _changed(self._hive, place)
+        changed = Status(status_of(place))
+        secret = [each for each in changed.untracked if has_secret_name(each)]
+        files = _not_exempt(self._hive.layout, sorted({*changed.changed} - {*secret}))
         target, commits = target_ref(self._hive.layout), None
         if target is not None and place.head is not None:
             ahead = ("rev-list", "--count", no_dash(f"{target}..{place.head}"), "--")
@@ -217,7 +225,7 @@ class WorktreeKeeper:
         if files:
             droid, name = assignment.droid, name_of(assignment)
             about = f"{assignment.issue_id}: what {droid} had not committed"
-            found.branch = _commit(place, droid, name, about)
+            found.branch = _commit(place, droid, name, about, secret)
         return found
 
     def _linked(self) -> list[Worktree]:
@@ -228,12 +236,13 @@ class WorktreeKeeper:
     def _place(
         self, assignment: Assignment, linked: Sequence[Worktree] | None = None
     ) -> Worktree | None:
-        """Returns the worktree in which nobody but the droid works, or None."""
+        """Returns the worktree that this machine knows as the droid's, or None: which one the
+        assignment names, anybody may have written.
+        """
         found = self._linked() if linked is None else linked
         own = [each for each in found if each.droid == assignment.droid]
         named = [each for each in found if os.path.basename(each.path) == assignment.worktree]
         best = [each for each in named if each in own] or own
-        best = best or [each for each in named if each.droid is None]
         here = self._hive.layout.tree
         return next((each for each in best if not os.path.samefile(each.path, here)), None)
 
@@ -441,32 +450,36 @@ def _ends_alone(place: Worktree) -> list[str]:
     return [commit for commit, *_ in rows if commit not in above]
 
 
-def _commit(place: Worktree, droid: str, name: str, about: str) -> str:
-    """Returns the branch of a new commit with everything that a worktree has, ignored files apart.
-    Raises `ExternalFailure` and `OSError`.
+def _commit(place: Worktree, droid: str, name: str, about: str, but: Sequence[str]) -> str:
+    """Returns the branch of a new commit with everything that a worktree has, ignored files and
+    some others apart. Raises `ExternalFailure` and `OSError`.
     """
     run = partial(git, cwd=place.path, repository={}, limit_s=_LIMIT_S)
-    return _branch(run, name, commit_of_all(place, droid, about))
+    return _branch(run, name, commit_of_all(place, droid, about, but=but))
 
 
-def commit_of_all(place: Worktree, droid: str, about: str, *, exactly: bool = False) -> str:
-    """Returns a new commit, on no branch, with everything that a worktree has, ignored files apart.
-    `exactly`: whatever the times of the files say.
+def commit_of_all(
+    place: Worktree, droid: str, about: str, *, exactly: bool = False, but: Sequence[str] = ()
+) -> str:
+    """Returns a new commit, on no branch, with everything that a worktree has, ignored files and
+    those of `but` apart. `exactly`: whatever the times of the files say.
 
     It is made with an index of its own. Raises `ExternalFailure` and `OSError`.
     """
     who = {"user.name": droid, "user.email": f"{droid}@localhost"}
     with index_copy(place, exactly=exactly, limit_s=_LIMIT_S) as run:
-        return _committed(lambda *words: run(*words, config=who).decode().strip(), place, about)
+        signed = partial(run, config=who)
+        return _committed(lambda *words: signed(*words).decode().strip(), place, about, but)
 
 
-def _committed(run: Callable[..., str], place: Worktree, about: str) -> str:
+def _committed(run: Callable[..., str], place: Worktree, about: str, but: Sequence[str]) -> str:
     """Returns a commit of all, upon one of what is staged if that is in no file."""
     trees, before = [], None
     with suppress(ExternalFailure):  # In the midst of a conflict, there is none.
         trees.append(run("write-tree"))
     sparse = ("--sparse",) if is_sparse(place.path) else ()
-    add_all(run, place.path, ("--all", *sparse))
+    left_out = [f":(top,exclude,literal){each}" for each in but]
+    add_all(run, place.path, ("--all", *sparse), left_out)
     last = run("write-tree")
     if place.head is not None:
         before = run(*_TREE, f"{no_dash(place.head)}^{{tree}}")

@@ -147,6 +147,7 @@ class Neighbours:
     """
 
     def __init__(self, layout: Layout, *, budget_s: float, own: bool = False) -> None:
+        self._layout = layout
         self._every = found = worktrees(layout)
         self.here: Worktree | None = next(
             (each for each in found if each.path == layout.tree), None
@@ -168,9 +169,11 @@ class Neighbours:
         self.others.sort(key=lambda each: known[each.git_dir].at_ns if each.git_dir in known else 0)
 
     def behind(self) -> int:
-        """Returns how many commits of the main branch the present worktree lacks."""
-        here, lacks = self.here, 0
-        if here is not None and here.linked and self._target not in (None, here.head):
+        """Returns how many commits of the main branch the present worktree lacks; 0 as long as
+        nobody has agreed to where work lands: nobody is to follow that.
+        """
+        here, lacks = self._follower(), 0
+        if here is not None and self._target not in (None, here.head):
             asked = ("rev-list", "--count", f"HEAD..{self._target}", "--")
             with suppress(ExternalFailure):
                 said = line(*asked, cwd=here.path, repository={}, limit_s=self.limit_s)
@@ -178,14 +181,25 @@ class Neighbours:
         return lacks
 
     def outdated(self) -> set[str]:
-        """Returns the files that the main branch has changed since the present worktree left it."""
-        here = self.here
-        if here is None or not here.linked:
+        """Returns the files that the main branch has changed since the present worktree left it;
+        none as long as nobody has agreed to where work lands.
+        """
+        here = self._follower()
+        if here is None:
             return set()
         try:
             return _committed(here.path, self._target, here.head, self.limit_s)
         except ExternalFailure:
             return set()
+
+    def _follower(self) -> Worktree | None:
+        """Returns the present worktree, if it may follow the main branch."""
+        from queenbee.store.trust import builds_on_target  # noqa: PLC0415 - start-up
+
+        here = self.here
+        if here is None or not here.linked or not builds_on_target(self._layout):
+            return None
+        return here
 
     def has(self, other: Worktree, path: str, *, alone: bool = False) -> bool:
         """Returns whether a worktree has a file in another form than the main branch. If that file

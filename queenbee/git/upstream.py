@@ -31,7 +31,7 @@ from queenbee.store.git_files.worktrees import (
     target_branch,
 )
 from queenbee.store.git_trees import git_tree
-from queenbee.store.trust import PUSH, Proposal, of_target
+from queenbee.store.trust import PUSH, Proposal, builds_on_target, of_target
 from queenbee.store.whole_files import keep, recall
 
 if TYPE_CHECKING:
@@ -256,8 +256,11 @@ def pushing(layout: Layout, *, pushes: bool | None = None) -> list[Proposal]:
 def look_for_news(layout: Layout, *, fetches: bool = True) -> str:
     """Sees to it that the newest target is here, if it is a remote's; returns a sentence about a
     branch of this repository that lacks what a remote has, with what brings that, or an empty text.
-    Never fails, and asks a remote at most every `sync.max_age`.
+    Never fails, and asks a remote at most every `sync.max_age`; none for a target to which nobody
+    here has agreed.
     """
+    if not builds_on_target(layout):
+        return ""
     upstream, name = Upstream.of_target(layout), target_branch(layout)
     if upstream is not None:
         if fetches:

@@ -10,9 +10,11 @@ from queenbee.git.beforehand.hindrances import hindrances, unborn
 from queenbee.git.landing.leading import seen_check
 from queenbee.git.landing.work import Rules
 from queenbee.git.outside import outside_git
+from queenbee.git.remote.terms import Terms
 from queenbee.git.upstream import pushing
 from queenbee.git.worktrees.preparing import seen_setup
 from queenbee.library.plans import Plans
+from queenbee.services import unasked
 from queenbee.store import giving_up
 from queenbee.store.git_trees import git_tree
 from queenbee.store.trust import of_setting
@@ -67,6 +69,8 @@ def prepare(hive: Hive, tell: Callable[[str], None], *, unchecked: bool = False)
     seen_check(hive, Rules.of(hive))
     seen_setup(hive.layout)
     Consent.of(hive).require(pushing(hive.layout))
+    if Terms(hive).confirm:
+        unasked.require(hive.layout)
 
 
 def refuse_hindered(hive: Hive, tell: Callable[[str], None]) -> None:

@@ -13,8 +13,8 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from queenbee.core.text import shortened
-from queenbee.errors import QueenError, Unreadable
+from queenbee.core.text import named, shortened
+from queenbee.errors import QueenError, Unreadable, Untrusted
 from queenbee.store import safe_open
 from queenbee.store.lock import is_held
 from queenbee.store.whole_files import keep, recall, take_name
@@ -55,6 +55,24 @@ def is_allowed(layout: Layout) -> bool:
         return safe_open.read(_in(layout, "allowed"), _MOST_MARK_BYTES) == _mark(layout)
     except (OSError, Unreadable):
         return False
+
+
+def require(layout: Layout, *, at_first: bool = False) -> None:
+    """Raises `Untrusted` unless somebody here has agreed to exchange records with this branch of
+    this remote: both may have come by a pull. `at_first`: or unless they are the default ones, and
+    nobody has agreed to any.
+    """
+    from queenbee.store.settings import Settings  # noqa: PLC0415 - start-up
+    from queenbee.store.trust import Trust  # noqa: PLC0415 - start-up
+
+    where, usual = ((each.sync_remote, each.sync_branch) for each in (layout.settings, Settings()))
+    is_first = at_first and where == usual and not os.path.lexists(_in(layout, "allowed"))
+    if not (is_first or is_allowed(layout) or Trust(layout).asks_nothing):
+        remote, branch = (named([each]) for each in where)
+        raise Untrusted(
+            f"nobody on this machine has agreed to exchange records with {branch} of {remote}",
+            hint="a person here: queen sync",
+        )
 
 
 def _mark(layout: Layout) -> bytes:

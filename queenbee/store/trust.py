@@ -30,7 +30,7 @@ from queenbee.store.whole_files import create_document, read_own
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from typing import Self
+    from typing import Any, Self
 
     from queenbee.store.layout import Layout
 
@@ -46,8 +46,9 @@ BRANCH, PUSH = "branch", "push"
 `team.args`, hooks of the tracker's program, files of clients, and a hive in a database; and what
 `land.target` has work moved: a branch of this repository, or of a remote.
 """
-_HOST = re.compile(r"(?:[a-z+]+://)?(?:[^@/\s]+@)?([A-Za-z0-9.-]+)")
+_HOST = re.compile(r"(?:[a-z+]+://)?(?:[^@/\s]+@)?([A-Za-z0-9.-]+)(.*)")
 TARGET, BY, MERGE = "land.target", "land.by", "land.merge"
+LABELS, REVIEWERS = "land.labels", "land.reviewers"
 CLOSING = "host.issues"
 
 
@@ -83,10 +84,10 @@ class Proposal:
 
 
 _EXCHANGES = {
-    "pull": "ask the code host for its issues, as you",
-    "both": "ask the code host for its issues, as you, and close completed ones with a comment",
+    "pull": "ask {} for its issues, as you",
+    "both": "ask {} for its issues, as you, and close completed ones with a comment",
 }
-"""What `host.issues` has done there: its client sends the user's token."""
+"""What `host.issues` has done at the repository: its client sends the user's token."""
 
 
 def of_setting(name: str, value: object) -> list[Proposal]:
@@ -97,14 +98,30 @@ def of_setting(name: str, value: object) -> list[Proposal]:
         return [Proposal(SETUP, value, origin=name)]
     if name == "team.args" and isinstance(value, list | tuple) and value:
         return [Proposal(OPTIONS, shlex.join(map(str, value)), origin=name)]
-    if name == CLOSING and isinstance(value, str) and value in _EXCHANGES:
-        return [Proposal(PUSH, _EXCHANGES[value], origin=name)]
     return []
 
 
-def target_proposal(layout: Layout, name: str, **said: str) -> Proposal:
+def of_exchange(layout: Layout, value: object) -> list[Proposal]:
+    """Returns what `host.issues` says, if it asks a repository at a code host."""
+    if not isinstance(value, str) or value not in _EXCHANGES:
+        return []
+    host, slug = _address_of(layout, hosted_remote(layout))
+    where = shlex.quote(f"{host}{slug}") if host else "the code host"
+    return [Proposal(PUSH, _EXCHANGES[value].format(where), origin=CLOSING)]
+
+
+def hosted_remote(layout: Layout) -> str:
+    """Returns the remote whose host has the issues: that of `land.target`, if somebody here has
+    agreed to it, or else `origin`.
+    """
+    remote = remote_of(layout.common_dir or "", layout.settings.land_target)
+    return remote if remote is not None and builds_on_target(layout) else "origin"
+
+
+def target_proposal(layout: Layout, name: str, **said: Any) -> Proposal:
     """Returns what landings move where `land.target` says this; without a name, the branch that the
-    main worktree has at that time. `by` and `merge` are those of `land`, if not as they are set.
+    main worktree has at that time. `by`, `merge`, `labels` and `reviewers` are those of `land`, if
+    not as they are set.
     """
     remote = remote_of(layout.common_dir or "", name)
     if remote is None:
@@ -114,15 +131,21 @@ def target_proposal(layout: Layout, name: str, **said: str) -> Proposal:
         merges = said.get("merge", layout.settings.land_merge) == "auto"
         to = push_remote(layout.common_dir or "", remote)
         text = f"{shlex.join(['git', 'push', to])} BRANCH; a pull request for "
-        text += f"{shlex.quote(branch)} at {_host_of(layout, remote)}"
+        host, _ = _address_of(layout, remote)
+        text += f"{shlex.quote(branch)} at {shlex.quote(host) if host else 'its host'}"
         text += ", which is merged unasked" if merges else ""
+        for what in ("labels", "reviewers"):
+            if names := said.get(what, getattr(layout.settings, f"land_{what}")):
+                text += f"; its {what}: {shlex.join(names)}"
         return Proposal(PUSH, text, origin=BY)
     where = ["git", "push", remote, branch]
     return Proposal(PUSH, shlex.join(where), origin=TARGET)
 
 
-def _host_of(layout: Layout, remote: str) -> str:
-    """Returns the host of a remote, as git's settings name it: its client gets the user's token."""
+def _address_of(layout: Layout, remote: str) -> tuple[str, str]:
+    """Returns the host of a remote, and what follows in its address, as git's settings name them:
+    its client gets the user's token. Both are empty if none is named.
+    """
     config = os.path.join(layout.common_dir or "", "config")
     paths = [config, *_config_paths(owners_environment(os.environ))]
     said = next(filter(None, (config_value(each, SECTION, "host") for each in paths)), None)
@@ -130,7 +153,7 @@ def _host_of(layout: Layout, remote: str) -> str:
         config_value(config, f"remote.{remote}", each) for each in ("pushurl", "url")
     )
     found = _HOST.match(said or pushed or fetched or "")
-    return shlex.quote(found[1]) if found else "its host"
+    return (found[1], found[2].removesuffix("/").removesuffix(".git")) if found else ("", "")
 
 
 def of_target(layout: Layout) -> list[Proposal]:

@@ -16,7 +16,7 @@ from queenbee.errors import QueenError, Unreadable
 from queenbee.store import safe_open
 from queenbee.store.droids import roster
 from queenbee.store.tracker.issue_owner import owner_in
-from queenbee.store.trust import CLOSING, HOOK, Proposal, Trust, of_setting, of_target
+from queenbee.store.trust import HOOK, Proposal, Trust, of_exchange, of_setting, of_target
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator
@@ -41,10 +41,9 @@ def unseen_of(
         "land.check": said.land_check,
         "worktree.setup": said.worktree_setup,
         "team.args": said.team_args,
-        CLOSING: said.host_issues,
     }
     of_settings = [each for name in settings for each in of_setting(name, settings[name])]
-    of_settings += of_target(layout)
+    of_settings += [*of_exchange(layout, said.host_issues), *of_target(layout)]
     with suppress(QueenError, OSError):  # Whoever calls that program refuses it.
         of_settings += of_tracker(layout)
     of_settings += [Proposal.of(each) for each in roster.unseen(layout)]

@@ -5,10 +5,65 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hives import QuickQueen, git
+from hives import QuickQueen, commit_file, git, write_lines
 
 from queenbee.store.layout import discover
 from queenbee.store.trust import Trust, of_target
+
+
+def waits(repo: Path) -> bool:
+    layout = discover(str(repo), {})
+    return bool(Trust(layout).unseen(of_target(layout)))
+
+
+@pytest.mark.usefixtures("asking")
+@pytest.mark.parametrize("name", ["labels", "reviewers"])
+def test_what_a_pull_request_gets_is_asked_for_unless_it_was_typed(
+    quick: QuickQueen, repo: Path, name: str
+) -> None:
+    """A label may deploy."""
+    git(repo, "remote", "add", "origin", str(repo))
+    for each, now in (("target", "origin/main"), ("by", "pr"), (name, "docs")):
+        assert quick("config", "set", f"land.{each}", now, cwd=repo).code == 0
+    assert not waits(repo)
+    settings = repo / ".beads" / "queen.toml"
+    settings.write_text(settings.read_text().replace('"docs"', '"docs", "deploy"'))
+    assert waits(repo)
+    assert "docs deploy" in quick("config", "trust", "--yes", cwd=repo).err
+    assert not waits(repo)
+
+
+@pytest.mark.usefixtures("asking")
+@pytest.mark.parametrize("typed", [("by", "pr"), ("merge", "person"), ("labels", "docs")])
+def test_who_types_how_work_lands_has_not_seen_where_a_pull_has_it_land(
+    quick: QuickQueen, repo: Path, typed: tuple[str, str]
+) -> None:
+    git(repo, "remote", "add", "eve", str(repo))
+    (repo / ".beads" / "queen.toml").write_text('[land]\ntarget = "eve/main"\nby = "pr"\n')
+    assert quick("config", "set", f"land.{typed[0]}", typed[1], cwd=repo).code == 0
+    assert waits(repo)
+
+
+@pytest.mark.usefixtures("asking")
+def test_no_agent_is_told_to_merge_a_target_that_nobody_agreed_to(
+    quick: QuickQueen, repo: Path, tmp_path: Path
+) -> None:
+    write_lines(repo / ".beads" / "issues.jsonl", {"id": "qb-1", "title": "x", "status": "open"})
+    assert quick("worktree", "add", "ui", "--path", str(tmp_path / "ui")).code == 0
+    git(tmp_path, "clone", "-q", str(repo), "eve")
+    commit_file(tmp_path / "eve", "a.txt")
+    git(repo, "remote", "add", "eve", str(tmp_path / "eve"))
+    git(repo, "fetch", "-q", "eve")
+    commit_file(tmp_path / "eve", "b.txt")
+    before = git(repo, "rev-parse", "eve/main")
+    (repo / ".beads" / "queen.toml").write_text('[land]\ntarget = "eve/main"\n')
+    for words in (("next",), ("reserve", "a.txt"), ("worktree", "collisions"), ("status",)):
+        done = quick(*words, cwd=tmp_path / "ui")
+        assert done.code == 0, done
+        assert "eve/main" not in done.out + done.err
+    assert git(repo, "rev-parse", "eve/main") == before
+    assert quick("config", "set", "land.target", "eve/main", cwd=repo).code == 0
+    assert "eve/main first" in quick("reserve", "a.txt", cwd=tmp_path / "ui").err
 
 
 @pytest.mark.usefixtures("asking")

@@ -51,6 +51,23 @@ def test_its_worktree_and_branch_are_made_as_written_from_the_source_branch(repo
     assert sprint_worktree(hive, "bd-1", "ui").path == made.path
 
 
+def test_it_begins_with_no_branch_that_somebody_pushed_and_that_has_not_landed(
+    repo: Path, tmp_path: Path
+) -> None:
+    """The row and the branch may be of one who pushed both."""
+    git(tmp_path, "clone", "-q", str(repo), "eve")
+    git(tmp_path / "eve", "switch", "-q", "-c", "develop")
+    commit_file(tmp_path / "eve", "evil.txt")
+    git(repo, "remote", "add", "origin", str(tmp_path / "eve"))
+    git(repo, "fetch", "-q", "origin")
+    hive = beads(repo, row(repo, source_branch="develop"))
+    with pytest.raises(Conflict, match="with which bd-1 begins, is refs/remotes/origin/develop"):
+        sprint_worktree(hive, "bd-1", "ui")
+    git(repo, "branch", "-q", "develop", "origin/develop")
+    where = Path(sprint_worktree(hive, "bd-1", "ui").path)
+    assert (where / "evil.txt").exists()
+
+
 def test_the_command_makes_it_for_whoever_asks(repo: Path) -> None:
     beads(repo, row(repo))
     queen = QuickQueen(repo)

@@ -222,11 +222,10 @@ class TestAClaim:
         def die(*_: object, **__: object) -> None:
             raise SystemError
 
-        monkeypatch.setattr(confirmed_grants, "sync", die)
-        monkeypatch.setattr(confirmed_grants, "_take_back", die)
-        with pytest.raises(SystemError):
+        with monkeypatch.context() as killed, pytest.raises(SystemError):
+            killed.setattr(confirmed_grants, "sync", die)
+            killed.setattr(confirmed_grants, "_take_back", die)
             claim(two, "ada")
-        monkeypatch.undo()
         assert claim(two, "bob").token
         assert sync(two.hive("ada")).refused == 1
         assert held_by(two, "ada") == ["bob"]

@@ -272,6 +272,29 @@ def test_no_setting_of_a_clone_has_a_sync_ask_the_host(
     assert rows(quick)
 
 
+@pytest.mark.usefixtures("asking")
+def test_a_target_that_nobody_agreed_to_chooses_no_repository(
+    quick: QuickQueen, there: ScriptedIssues, host: ScriptedHost, repo: Path
+) -> None:
+    """Who may push settings would fill the list of issues from a repository of theirs."""
+    git(repo, "config", "--unset", "queenbee.host")
+    git(repo, "remote", "rename", "origin", "hive")
+    for name, slug in (("origin", SLUG), ("pr-from-eve", "eve/shop")):
+        git(repo, "remote", "add", name, f"git@github.com:{slug}.git")
+    write_settings(repo / ".beads", '[sync]\nremote = "hive"\n')
+    assert quick("config", "set", "host.issues", "pull").code == 0
+    (agreed,) = quick("config", "trust", "--list", "--json").json["seen"]
+    assert SLUG in agreed["text"]
+    write_settings(repo / ".beads", '[land]\ntarget = "pr-from-eve/main"\n')
+    assert quick("sync").code == 0
+    assert rows(quick)
+    before = len(host.requests)
+    assert quick("config", "set", "land.target", "pr-from-eve/main").code == 0
+    said = quick("sync")
+    assert (said.code, len(host.requests)) == (0, before)
+    assert "eve/shop" in said.err
+
+
 def test_a_remote_that_is_no_code_host_is_said(quick: QuickQueen, repo: Path, hub: Path) -> None:
     refused = quick("issue", "pull", "--json")
     assert (refused.code, refused.error["code"]) == (2, "invalid_input")

@@ -68,3 +68,20 @@ def test_nothing_hostile_is_on_a_command_line_and_no_token_is_kept(
     folders = (repo, tree, host.repo, Path(discover(str(tree), {}).state_dir))
     files = [each for folder in folders for each in folder.rglob("*") if each.is_file()]
     assert not [each for each in files if TOKEN.encode() in each.read_bytes()]
+
+
+def test_no_secret_of_a_commit_or_a_template_is_in_a_pull_request(
+    quick: QuickQueen, repo: Path, tree: Path, host: ScriptedHost
+) -> None:
+    """`git commit` and a template bring text that `queen` has not seen."""
+    token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" * 2
+    token = token[:40]
+    (tree / "a").write_text("x\n")
+    (tree / ".github").mkdir()
+    (tree / ".github" / "pull_request_template.md").write_text(f"log in with {token}\n")
+    git(tree, "add", "a", ".github")
+    git(tree, "commit", "-qm", f"use {token}")
+    assert quick("land", as_="ui", cwd=tree).code == 10
+    (proposed,) = host.pulls.values()
+    assert token not in proposed["title"] + proposed["body"]
+    assert "(left out: it looks like a secret)" in proposed["body"]

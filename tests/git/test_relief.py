@@ -41,8 +41,7 @@ def team(repo: Path, beads: Path, tmp_path: Path) -> Callable[[str], Path]:
     def worktree(name: str) -> Path:
         path = tmp_path / name
         if not path.exists():
-            git(repo, "worktree", "add", "-q", "-b", name, str(path))
-            Queen(path)("hive", "whoami", "--set", name)
+            assert Queen(repo)("worktree", "add", name, "--path", str(path)).code == 0
         return path
 
     return worktree

@@ -350,3 +350,22 @@ def test_nothing_is_pushed_by_init_where_nobody_here_has_agreed(asking: Path, wo
     done = queen("init")
     assert "nobody here has agreed to push): queen sync setup" in done.err + done.out
     assert not world.git("for-each-ref", f"refs/heads/{BRANCH}")
+
+
+@pytest.mark.usefixtures("asking")
+@pytest.mark.parametrize("command", ["init", "setup"])
+def test_a_remote_that_a_pull_names_gets_no_records_to_move_them(
+    world: World, command: str
+) -> None:
+    """Who agreed to propose work at one remote has agreed to nothing about another one."""
+    ada, queen = world.folder / "ada", QuickQueen(world.folder / "ada")
+    git(ada, "push", "-q", "origin", "HEAD:main")
+    git(world.folder, "init", "-q", "--bare", "public.git")
+    git(ada, "remote", "add", "public", str(world.folder / "public.git"))
+    for name, value in (("target", "origin/main"), ("by", "pr")):
+        assert queen("config", "set", f"land.{name}", value).code == 0
+    settings = ada / ".beads" / "queen.toml"
+    settings.write_text(settings.read_text() + '[sync]\nremote = "public"\n')
+    done = queen(command)
+    assert "nobody on this machine has agreed to exchange records" in done.err
+    assert git(world.folder / "public.git", "for-each-ref") == ""

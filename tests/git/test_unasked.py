@@ -13,14 +13,15 @@ from pathlib import Path
 
 import pytest
 from hives import COMMAND, QuickQueen, git
-from mcp_clients import inside, result_of
+from mcp_clients import error_of, inside, result_of
 from sync_worlds import World, there
 
 from queenbee import Hive
+from queenbee.errors import Untrusted
 from queenbee.git.remote import alongside
 from queenbee.git.remote.alongside import send
 from queenbee.git.remote.branch import Branch
-from queenbee.git.remote.syncing import sync
+from queenbee.git.remote.syncing import sync, take_in
 from queenbee.services import unasked
 
 
@@ -221,6 +222,91 @@ def test_another_place_is_exchanged_with_once_somebody_has_asked_for_it(
     assert "other" not in git(ada, "ls-remote", "origin")
     assert queen("sync").code == 0
     assert "other" in git(ada, "ls-remote", "origin") or git(public, "for-each-ref")
+
+
+@pytest.mark.usefixtures("asking")
+class TestAPlaceThatAPullNames:
+    """`remote`, `branch` and `confirm` came with a pull, and nobody here agreed to them."""
+
+    @pytest.fixture(params=['remote = "public"', 'branch = "gh-pages"', ""])
+    def pulled(self, world: World, request: pytest.FixtureRequest) -> QuickQueen:
+        ada, public = world.clone("eve"), world.folder / "public.git"
+        git(world.folder, "init", "-q", "--bare", str(public))
+        git(ada, "remote", "add", "public", str(public))
+        git(ada, "commit", "-q", "--allow-empty", "-m", "begin")
+        world.settings("eve", f'[sync]\n{request.param}\nconfirm = "remote"\n')
+        world.hive("eve").messages.send("bob", "private")
+        return QuickQueen(ada)
+
+    def sent(self, world: World) -> str:
+        return world.git("for-each-ref") + git(world.folder / "public.git", "for-each-ref")
+
+    @pytest.mark.parametrize(
+        "words",
+        [
+            ("claim", "shop-1", "--new"),
+            ("claim", "shop-1", "--new", "--confirm", "--local-if-offline"),
+            ("reserve", "a.py"),
+            ("start", "--agent", "true"),
+        ],
+    )
+    def test_gets_nothing(self, world: World, pulled: QuickQueen, words: tuple[str, ...]) -> None:
+        assert pulled("config", "set", "land.check", "true").code == 0
+        refused = pulled(*words, "--json")
+        assert (refused.code, refused.error["code"]) == (5, "untrusted"), refused
+        assert refused.error["hint"].endswith("queen sync")
+        assert self.sent(world) == ""
+
+    def test_gets_nothing_by_a_tool_or_the_library(self, world: World, pulled: QuickQueen) -> None:
+        asked = {"issue": "shop-1"}
+        refused = inside(world.folder / "eve", lambda client: client.call_tool("claim", asked))
+        assert error_of(refused)["code"] == "untrusted"
+        with pytest.raises(Untrusted):
+            world.hive("eve").next(confirm=True)
+        with pytest.raises(Untrusted):
+            take_in(world.hive("eve"))
+        assert self.sent(world) == ""
+
+    def test_is_agreed_to_by_a_person(self, world: World, pulled: QuickQueen) -> None:
+        assert pulled("sync").code == 0
+        assert pulled("claim", "shop-1", "--new", "--json").json[0]["token"]
+        assert self.sent(world)
+
+
+@pytest.mark.usefixtures("asking")
+class TestAnAgentThatTypesIt:
+    """It means the place that it knows; where another one came by a pull, a person agrees."""
+
+    @pytest.fixture
+    def agent(self, world: World) -> QuickQueen:
+        queen = QuickQueen(world.clone("eve"))
+        queen.env["CLAUDECODE"] = "1"
+        world.hive("eve").messages.send("bob", "private")
+        return queen
+
+    def test_sends_to_where_the_clone_came_from(self, world: World, agent: QuickQueen) -> None:
+        assert agent("sync").code == 0
+        assert world.git("for-each-ref")
+        assert not unasked.is_allowed(layout(world, "eve"))
+
+    @pytest.mark.parametrize("words", [("sync",), ("sync", "setup"), ("sync", "--watch")])
+    def test_sends_nothing_elsewhere(
+        self, world: World, agent: QuickQueen, words: tuple[str, ...]
+    ) -> None:
+        world.settings("eve", '[sync]\nbranch = "gh-pages"\n')
+        assert agent(*words, "--json").error["code"] == "untrusted"
+        assert world.git("for-each-ref") == ""
+
+    def test_sends_nothing_to_the_usual_place_where_a_person_chose_another(
+        self, world: World, agent: QuickQueen
+    ) -> None:
+        git(world.folder, "init", "-q", "--bare", "private.git")
+        git(world.folder / "eve", "remote", "add", "private", str(world.folder / "private.git"))
+        world.settings("eve", '[sync]\nremote = "private"\n')
+        assert QuickQueen(world.folder / "eve")("sync").code == 0
+        world.settings("eve", "")
+        assert agent("sync", "--json").error["code"] == "untrusted"
+        assert world.git("for-each-ref") == ""
 
 
 @pytest.mark.parametrize("name", ["refs/heads/main", "+main", "a..b"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,12 @@ import pytest
 from hives import QuickQueen, commit_file, git
 
 from queenbee import Hive
-from queenbee.errors import Conflict, ExternalFailure
+from queenbee.core.records import Assignment
+from queenbee.errors import Conflict, ExternalFailure, Untrusted
 from queenbee.git import unfinished
 from queenbee.git.unfinished import OPEN, Unfinished, WorktreeKeeper
 from queenbee.git.worktrees.worktree_making import add
+from queenbee.git.worktrees.worktree_mending import WorktreeMender
 from queenbee.store.droids import presence
 from queenbee.store.git_files.worktrees import worktrees
 
@@ -256,6 +259,63 @@ class TestWhatGitIgnores:
         with pytest.raises(Conflict, match="is where ui has files"):
             put_back(hive, tree, "refs/heads/main")
         assert (tree / "a.txt" / "x.txt").exists()
+
+
+class TestWhatIsKeptOfASilentDroid:
+    """It goes to a branch with which another agent goes on."""
+
+    def assigned(self, hive: Hive, droid: str, tree: Path) -> Assignment:
+        claimed = Hive.open(hive.layout.root, droid=droid, env={}).assignments.claim("shop-1")
+        return Assignment({**claimed.fields, "worktree": tree.name})
+
+    @pytest.mark.parametrize("named", [False, True])
+    def test_is_nothing_of_a_worktree_that_queenbee_did_not_make(
+        self, hive: Hive, tmp_path: Path, named: bool
+    ) -> None:
+        """Which one it is in, whoever pushes records may say."""
+        tree = tmp_path / "mine"
+        git(Path(hive.layout.root), "worktree", "add", "-q", "-b", "mine", str(tree))
+        if named:
+            assert QuickQueen(tree)("hive", "whoami", "--set", "ann").code == 0
+        (tree / "draft.txt").write_text("private\n")
+        assert WorktreeKeeper(hive).keep(self.assigned(hive, "ann", tree)) is None
+        assert git(tree, "branch", "--list", "unfinished/*") == ""
+
+    def test_is_all_but_untracked_files_with_the_names_of_secrets(
+        self, hive: Hive, tree: Path
+    ) -> None:
+        commit_file(tree, "b.key", "tracked\n")
+        for name in (".env", "b.key", "keys/id_rsa", "new.txt"):
+            (tree / name).parent.mkdir(exist_ok=True)
+            (tree / name).write_text("typed\n")
+        found = WorktreeKeeper(hive).keep(self.assigned(hive, "ui", tree))
+        assert found is not None and found.branch is not None
+        assert found.files == ["b.key", "new.txt"]
+        names = git(tree, "ls-tree", "-r", "--name-only", found.branch).split()
+        assert {"b.key", "new.txt"} <= {*names}
+        assert not {".env", "keys/id_rsa"} & {*names}
+        assert (tree / ".env").read_text() == "typed\n"
+
+
+@pytest.mark.usefixtures("asking")
+def test_no_worktree_is_brought_to_a_target_that_nobody_agreed_to(hive: Hive, tree: Path) -> None:
+    """A pull may bring one while a team works."""
+    repo = Path(hive.layout.root)
+    git(repo, "switch", "-q", "-c", "eve")
+    commit_file(repo, "evil.txt")
+    git(repo, "switch", "-q", "main")
+    (repo / ".beads" / "queen.toml").write_text('[land]\ntarget = "eve"\n')
+    (tree / "new.txt").write_text("typed\n")
+    with Hive.open(repo, droid="ui", env={}) as home:
+        claimed = home.assignments.claim("shop-1")
+        for brings in (
+            partial(WorktreeKeeper(home).set_aside, claimed),
+            lambda: [*WorktreeMender(home, str(tree), "ui", git).clear("work")],
+        ):
+            with pytest.raises(Untrusted):
+                brings()
+    assert (tree / "new.txt").exists()
+    assert not (tree / "evil.txt").exists()
 
 
 def test_a_repository_in_it_stays(hive: Hive, tree: Path) -> None:

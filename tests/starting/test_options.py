@@ -91,6 +91,19 @@ class TestAnIdFromAnotherClone:
         assert not list(team.repo.parent.glob("**/PWNED"))
         assert '"because":"its id begins with a dash"' in team.queen("issues", "--json").out
 
+    @pytest.mark.parametrize(
+        "issue_id", ["../../x", "..", "/tmp/x", ".git/x", "a/../x", "HEAD", "@", "refs/heads/main"]
+    )
+    def test_that_is_a_path_or_a_reference_of_git_is_not_taken(
+        self, team: Team, elsewhere: Elsewhere, issue_id: str
+    ) -> None:
+        """A program of somebody's own makes a file of that name."""
+        elsewhere.issue(issue_id, "a title")
+        found = team.queen("issues", "--json").json
+        why = {each["id"]: each["because"] for each in found}
+        assert why[issue_id] == "its id is a path or a reference of git"
+        assert team.queen("next", "--as", "ui").code != 0
+
 
 @pytest.fixture
 def tmux(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
@@ -162,6 +175,13 @@ def test_a_title_that_looks_like_a_secret_is_left_out_and_lands(team: Team) -> N
     assert ran.code == 0, ran
     assert "(left out: it looks like a secret)" in messages(team)
     assert token not in messages(team)
+
+
+@pytest.mark.parametrize("made", ["../x", "refs/heads/main"])
+def test_no_id_that_is_a_path_or_a_reference_is_made_here(team: Team, made: str) -> None:
+    refused = team.queen("issue", "new", "a title", "--id", made, "--json", as_="lead")
+    assert refused.code == 2
+    assert "is a path or a reference of git" in refused.error["message"]
 
 
 @pytest.mark.parametrize("made", ["-m", "--check=id", "-", "--"])

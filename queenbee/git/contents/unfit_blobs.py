@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from queenbee.core.command_lines import no_dash
 from queenbee.git.objects import Objects, TooLarge
 from queenbee.git.run import git
-from queenbee.services.writing.secrets import credentials_in
+from queenbee.services.writing.secrets import credentials_in, has_secret_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,12 +25,6 @@ GITLINK = "160000"
 _MOST_LARGE = 20
 """So many are named: to begin again after one takes a process."""
 _RAW = ("--raw", "--no-abbrev", "--no-renames", "-r", "-z", "--ignore-submodules=none")
-_SECRET_NAME = re.compile(
-    r"(?:^|/)(?:\.env(?:\.(?!example$|sample$|template$)[\w.-]+)?|\.netrc|\.pgpass|\.pypirc"
-    r"|\.git-credentials|\.aws/credentials|\.docker/config\.json|\.kube/config|id_[a-z0-9]+"
-    r"|terraform\.tfstate|[^/]+\.(?:p12|pfx|key))$",
-    re.IGNORECASE,
-)
 _PRINTED = re.compile(rb"[ -~]{8,}")
 """What can be read in a file that is no text."""
 
@@ -106,7 +100,7 @@ def holds_secret(path: str, data: bytes, *older: bytes) -> bool:
     """Returns whether a file looks like a secret by its name, or by a line that no older version of
     it has.
     """
-    if _SECRET_NAME.search(path):
+    if has_secret_name(path):
         return True
     known = {line for each in older for line in _lines(each)}
     text = [os.fsencode(path), *(line for line in _lines(data) if line not in known)]

@@ -25,11 +25,10 @@ from queenbee.git.hosts.client import Client, refuse_early
 from queenbee.git.hosts.hosted_issues import HostedIssues, newest_ms
 from queenbee.git.hosts.repository import Repository
 from queenbee.git.run import line
-from queenbee.git.upstream import Upstream
 from queenbee.store.creating import make_state_dir
 from queenbee.store.host_note import HostNote
 from queenbee.store.lock import LongLock
-from queenbee.store.trust import CLOSING, of_setting
+from queenbee.store.trust import CLOSING, hosted_remote, of_exchange
 from queenbee.workflows.imports import import_listed
 
 if TYPE_CHECKING:
@@ -70,8 +69,7 @@ class IssueExchange:
     def __init__(self, hive: Hive, kind: str | None = None) -> None:
         """Raises `InvalidInput` if no host is known."""
         self._hive = hive
-        upstream = Upstream.of_target(hive.layout)
-        self._remote = upstream.remote if upstream is not None else "origin"
+        self._remote = hosted_remote(hive.layout)
         self._repository = Repository.of_remote(hive.layout.tree, self._remote, kind=kind)
         self._note = HostNote(hive.layout)
 
@@ -101,7 +99,7 @@ class IssueExchange:
                 "nothing is closed at the code host, as it is not set",
                 hint=f"queen config set {CLOSING} both",
             )
-        Consent.of(hive).require(of_setting(CLOSING, setting))
+        Consent.of(hive).require(of_exchange(hive.layout, setting))
         done = Pushed(str(self._repository), dry_run=dry_run)
         make_state_dir(hive.layout)
         answers: list[Entry] = []
@@ -199,7 +197,7 @@ def exchange(hive: Hive, tell: Callable[[str], None]) -> None:
     if setting == "off":
         return
     try:
-        Consent.of(hive).require(of_setting(CLOSING, setting))
+        Consent.of(hive).require(of_exchange(hive.layout, setting))
         issues = IssueExchange(hive)
         found = issues.pull()
         if found.rows:

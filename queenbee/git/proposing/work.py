@@ -16,6 +16,7 @@ from queenbee.git.proposing.proposing import (
 from queenbee.git.proposing.pushed import Pushed
 from queenbee.git.proposing.standing import keep_proposed
 from queenbee.git.proposing.template import template_at
+from queenbee.services.writing.secrets import redacted
 from queenbee.store.host_note import HostNote
 from queenbee.workflows.beads import name_pull_request
 
@@ -50,15 +51,15 @@ def propose(  # noqa: PLR0913 - by name
     """Has a pull request for what was pushed, and says so in the records; returns it. `move` is the
     commit, and the branch on which it is to land.
     """
-    (commit, target), layout = move, hive.layout
+    (commit, target), layout, shown = move, hive.layout, str if hive.allow_secrets else redacted
     proposing = proposing_of(hive, branch, issues)
     keep_proposed(layout, proposing.branch, commit)
     known, host = [each for each in issues if each is not None], host_of(layout)
     made = proposing.open(
         host,
         commit,
-        title=title or subject_of(layout.tree, commit),
-        body=body_of(known, reason, template_at(layout.tree, commit)),
+        title=shown(title or subject_of(layout.tree, commit)),
+        body=shown(body_of(known, reason, template_at(layout.tree, commit))),
         is_draft=layout.settings.land_draft,
     )
     if proposing.review is None or proposing.review.number != made.number:

@@ -175,7 +175,7 @@ def watch(hive: Services, *, stopped: Callable[[], bool], show: Callable[[State]
             seen = _stamp(hive)
             before = asdict(state)
             try:
-                if state.add(sync(hive)):
+                if state.add(sync(hive, at_first=True)):
                     pauses.took(0)
                 else:
                     pauses.idle()

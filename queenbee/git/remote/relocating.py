@@ -73,7 +73,7 @@ def set_up(hive: Services) -> Moved:
     something else is staged; nothing is changed then.
     """
     # 1. The remote has everything before anything else changes.
-    moved = Moved(sync(hive))
+    moved = Moved(sync(hive, at_first=True))
     is_begun = _staged(hive)
     _heal(hive)
     # 2. Ignored before they leave the index, so that no `git add` in between brings them back.

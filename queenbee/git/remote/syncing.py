@@ -84,13 +84,16 @@ def sync(
     fetch: bool = True,
     request: str | None = None,
     branch: Branch | None = None,
+    at_first: bool = False,
 ) -> Synced:
     """Exchanges all lines with the remote, and confirms or ends the grants that wait for it.
 
     Without `fetch`, begins with what was fetched last. A `request` that another process has
-    confirmed or ended meanwhile needs no exchange of its own. Raises `Unreachable`, and `Busy` if
-    another process, or others' pushes, take too long.
+    confirmed or ended meanwhile needs no exchange of its own. Raises `Untrusted` as
+    `unasked.require` does, `Unreachable`, and `Busy` if another process, or others' pushes, take
+    too long.
     """
+    unasked.require(hive.layout, at_first=at_first)
     with Branch(hive) if branch is None else nullcontext(branch) as there:
         exchange = _Exchange if hive.engine.carrier is None else _Copy
         notes = Notes(hive, there.ref)
@@ -126,13 +129,16 @@ def take_in(
     *,
     older_than_s: float = 0,
     most_s: float = math.inf,
+    at_first: bool = False,
 ) -> Synced:
-    """Fetches, and appends the lines of the remote that are not here. Raises `Unreachable`, also if
-    it does not answer within `most_s`, and `Busy` if another process takes longer than that.
+    """Fetches, and appends the lines of the remote that are not here. Raises `Untrusted` as
+    `unasked.require` does, `Unreachable`, also if it does not answer within `most_s`, and `Busy` if
+    another process takes longer than that.
 
     Another process's fetch serves as well, if it began after this was called, or ended less than
     `older_than_s` ago.
     """
+    unasked.require(hive.layout, at_first=at_first)
     with Branch(hive, most_s=most_s) if branch is None else nullcontext(branch) as there:
         if hive.engine.carrier is not None:  # None comes from a copy.
             return Synced(there.remote, there.name)

@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from queenbee.checks.consent import Consent
 from queenbee.core.command_lines import no_dash
 from queenbee.core.text import mentioned, suggested
 from queenbee.documents.findings import errors_in, in_short
@@ -81,6 +82,9 @@ def bead_place(hive: Services, issue: Issue, path: str | None = None) -> BeadPla
             f"{issue.id} begins with the branch {source}, which is not there",
             hint=suggested("git fetch origin", source),
         )
+    # Whoever pushes may have made a branch of `origin`, and one of this repository a person did.
+    if base.startswith("refs/remotes/") and _ref(branch, top, remote=False) is None:
+        _refuse_unowned(hive, source, base, top, f"with which {issue.id} begins")
     path = path or _own(hive.layout, issue.id, branch) or _path(said_of, branch, top, issue.id)
     return BeadPlace(path, branch, base, _merges(hive, said_of.get("branches_to_merge"), top))
 
@@ -107,7 +111,7 @@ def _merges(hive: Services, names: object, top: str) -> list[str]:
     for name in names if isinstance(names, list) else ():
         ref = _ref(_branch(str(name), top), top)
         if ref is not None:
-            _refuse_unowned(hive, str(name), ref, top)
+            _refuse_unowned(hive, str(name), ref, top, "which is to be merged")
             found.append(ref.removeprefix("refs/heads/").removeprefix("refs/remotes/"))
         elif not any(
             each.done and metadata_of(each.fields).get("branch") == name
@@ -120,10 +124,11 @@ def _merges(hive: Services, names: object, top: str) -> list[str]:
     return found
 
 
-def _refuse_unowned(hive: Services, name: str, ref: str, top: str) -> None:
-    """Raises `Conflict` for a branch to merge that is neither on the main branch, nor made here for
-    a bead whose row names it.
+def _refuse_unowned(hive: Services, name: str, ref: str, top: str, why: str) -> None:
+    """Raises `Conflict` for a branch that is neither on the main branch, nor made here for a bead
+    whose row names it, and `Untrusted` if nobody has agreed to the main branch.
     """
+    Consent.of(hive).require_target()
     target = str(target_ref(hive.layout))
     ahead = line(
         "rev-list", "--count", no_dash(ref), "--not", no_dash(target), "--", cwd=top, repository={}
@@ -135,8 +140,8 @@ def _refuse_unowned(hive: Services, name: str, ref: str, top: str) -> None:
         return
     maker = "which QueenBee did not make" if note is None else f"made for {note.bead or note.droid}"
     raise Conflict(
-        f"the branch {mentioned(name)}, which is to be merged, is {ref}, {maker}; it has commits "
-        "that the main branch lacks",
+        f"the branch {mentioned(name)}, {why}, is {ref}, {maker}; it has commits that the main "
+        "branch lacks",
         hint=suggested("git log", f"{target}..{ref}"),
     )
 

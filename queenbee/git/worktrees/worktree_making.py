@@ -52,7 +52,6 @@ from queenbee.store.git_files.worktrees import (
 )
 from queenbee.store.git_trees import git_tree
 from queenbee.store.lock import LongLock
-from queenbee.store.trust import builds_on_target, of_target
 from queenbee.store.whole_files import write_document
 
 if TYPE_CHECKING:
@@ -220,8 +219,8 @@ class _Making:
             refuse_foreign(self._layout, self.branch, place, droid=self.name, bead=self._bead)
 
     def _commit(self) -> str:
-        if not self._from and not builds_on_target(self._layout):
-            self._consent.require(of_target(self._layout))
+        if not self._from:
+            self._consent.require_target()
         base = self._from or target_ref(self._layout) or "HEAD"
         found = line(
             "rev-parse", "--verify", no_dash(f"{base}^{{commit}}"), cwd=self._top, repository={}

@@ -13,6 +13,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from queenbee.checks.consent import Consent
 from queenbee.core.command_lines import no_dash
 from queenbee.core.text import mentioned, suggested
 from queenbee.errors import Conflict, ExternalFailure, Unreadable
@@ -168,6 +169,7 @@ class WorktreeMender:
         if note is not None and note.keeps_work:
             note_worktree(git_dir, replace(note, keeps_work=False))
             return
+        Consent.of(self._hive).require_target()
         show_hidden(self._path)
         to, name = str(target_ref(self._hive.layout)), branch_part(name)
         nested = (*nested_in(status_of(place)), *self._nested_in_the_way(place, to))
@@ -238,6 +240,8 @@ class WorktreeMender:
         if open_ := open_operations(git_dir):
             how = f"had {open_[0]} open"
         has_tip = self._tip(f"refs/heads/{self._branch}") is not None
+        if not has_tip:
+            Consent.of(self._hive).require_target()
         to = None if has_tip else target_ref(self._hive.layout)
         keeper = WorktreeKeeper(self._hive)
         kept = keeper.put_back(place, branch=self._branch, name=branch_part(name), to=to).branch

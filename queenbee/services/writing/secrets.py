@@ -56,6 +56,13 @@ _SPACES = re.compile(r"\s{3,}")
 _MOST_PIECES = 200
 """A megabyte of key-like words would take seconds; this keeps it to half a second."""
 
+_CREDENTIAL_FILE = (
+    r"(?:^|/)(?:\.env(?:\.(?!example$|sample$|template$)[\w.-]+)?|\.netrc|\.pgpass|\.pypirc"
+    r"|\.git-credentials|\.aws/credentials|\.docker/config\.json|\.kube/config|id_[a-z0-9]+"
+    r"|terraform\.tfstate|[^/]+\.(?:p12|pfx|key))$"
+)
+"""Compiled where it is first asked for: most commands never do."""
+
 _NO_TEXT = ("_at", "session", "worktree")
 """The endings of fields that nobody writes as text: instants and the names of an agent's session.
 """
@@ -132,6 +139,11 @@ def redacted(text: str) -> str:
             each = "(left out: it looks like a secret)"
         kept.append(each)
     return "\n".join(kept)
+
+
+def has_secret_name(path: str) -> bool:
+    """Returns whether files of this name have secrets, such as `.env`."""
+    return re.search(_CREDENTIAL_FILE, path, re.IGNORECASE) is not None
 
 
 def credentials_in(text: str) -> list[str]:

@@ -126,7 +126,7 @@ def _take_in(call: Invocation) -> None:
     from queenbee.git.remote.syncing import take_in  # noqa: PLC0415 - start-up
 
     try:
-        done = take_in(call.hive)
+        done = take_in(call.hive, at_first=True)
     except QueenError as error:
         call.tell(f"the records are on a branch of the remote: {error.message}; try: queen sync")
     else:

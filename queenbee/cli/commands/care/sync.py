@@ -12,7 +12,7 @@ from queenbee.cli.app import command, invocation, tell
 from queenbee.cli.terminal import columns, say
 from queenbee.core.text import lines_counted, printable, shortened, suggested
 from queenbee.errors import InvalidInput
-from queenbee.store.droids.agent_callers import calling_agent
+from queenbee.store.droids.agent_callers import is_by_agent
 
 if TYPE_CHECKING:
     from queenbee.git.remote.alongside import State
@@ -119,7 +119,7 @@ def sync(hive: Hive, what: str | None, undo: bool, watch: bool) -> Synced | Move
         raise InvalidInput("--undo goes with setup", hint="queen sync setup --undo")
     from queenbee.services import unasked  # noqa: PLC0415 - start-up
 
-    if calling_agent(hive.layout) is None:
+    if not is_by_agent(hive.layout):
         unasked.allow(hive.layout)
     if watch:
         return _watched(hive)
@@ -130,6 +130,6 @@ def sync(hive: Hive, what: str | None, undo: bool, watch: bool) -> Synced | Move
     from queenbee.git.hosts.issue_exchange import exchange  # noqa: PLC0415 - start-up
     from queenbee.git.remote.syncing import sync as synced  # noqa: PLC0415 - start-up
 
-    done = synced(hive)
+    done = synced(hive, at_first=True)
     exchange(hive, tell)
     return done
