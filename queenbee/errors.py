@@ -8,8 +8,6 @@ attributes, declared with their types, so that nobody has to parse the text. `co
 from __future__ import annotations
 
 import errno
-import os
-import sys
 
 TYPE_CHECKING = False  # Not typing's: a further edit loads this module.
 if TYPE_CHECKING:
@@ -332,18 +330,11 @@ class MissingPackage(ExternalFailure):
         """Returns the refusal of `what`, such as "queen mcp", for which `package` is missing."""
         return cls(
             f"{what} needs the Python package {package}",
-            hint=f"{_installs()} 'queenbee-hive[{extra}]', or in a clone: pip install '.[{extra}]'",
+            hint=f"pip install 'queenbee-hive[{extra}]', where queen is; if a tool has installed it: "
+            f"uv tool install, or pipx install --force; in a clone: pip install '.[{extra}]'",
             package=package.split(" ")[0],
             extra=extra,
         )
-
-
-def _installs() -> str:
-    """Returns what installs packages where this program is."""
-    for tool, command in (("pipx", "pipx install --force"), ("uv", "uv tool install")):
-        if tool in sys.prefix.split(os.sep):
-            return command
-    return "pip install"
 
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)

@@ -233,6 +233,19 @@ class TestTheFolder:
         assert not [*repo.parent.glob("*set-aside*")]
         assert not (place(repo) / "out").is_symlink()
 
+    def test_is_not_looked_for_changes_behind_a_link_that_a_check_left(
+        self, quick: QuickQueen, repo: Path, tree: Path, tmp_path: Path
+    ) -> None:
+        far = repo.with_name("far")
+        far.mkdir()
+        assert lands(quick, tree, "t.sh", f"ln -sfn {far} out\n") == 0
+        (far / "typed").write_text("typed\n")
+        commit_file(tree, "a", "x\n")
+        trace = tmp_path / "trace"
+        env = {"GIT_TRACE": str(trace)}
+        assert quick("land", "--check", CHECK, as_="ui", cwd=tree, env=env).code == 0
+        assert not [x for x in trace.read_text().splitlines() if x.endswith("read-tree HEAD")]
+
     def test_that_somebody_has_is_left_and_another_one_is_made_beside_it(
         self, quick: QuickQueen, repo: Path, tree: Path
     ) -> None:

@@ -334,7 +334,8 @@ class Checkout(Place):
         checkout.
         """
         top = os.path.join(self.tree, path)
-        inside = (os.path.join(each, name) for each, _, names in os.walk(top) for name in names)
+        below = () if os.path.islink(top) else os.walk(top)
+        inside = (os.path.join(each, name) for each, _, names in below for name in names)
         return any(0 < self._closed_ns < _changed_ns(each) for each in (top, *inside))
 
     def _has_changed(self, closed_ns: int) -> bool:
