@@ -238,9 +238,10 @@ class TestTheFolder:
     ) -> None:
         far = repo.with_name("far")
         far.mkdir()
-        assert lands(quick, tree, "t.sh", f"ln -sfn {far} out\n") == 0
+        assert lands(quick, tree, "t.sh", f"ln -sfn {far} out; false\n") != 0
+        assert (place(repo) / "out").is_symlink()
         (far / "typed").write_text("typed\n")
-        commit_file(tree, "a", "x\n")
+        commit_file(tree, "t.sh", "true\n")
         trace = tmp_path / "trace"
         env = {"GIT_TRACE": str(trace)}
         assert quick("land", "--check", CHECK, as_="ui", cwd=tree, env=env).code == 0
