@@ -330,8 +330,8 @@ class MissingPackage(ExternalFailure):
         """Returns the refusal of `what`, such as "queen mcp", for which `package` is missing."""
         return cls(
             f"{what} needs the Python package {package}",
-            hint=f"pip install 'queenbee-hive[{extra}]', or as queen was installed: uv tool install, "
-            f"pipx install --force; in a clone: pip install '.[{extra}]'",
+            hint=f"pip install 'queenbee-hive[{extra}]', or as queen was installed: uv tool "
+            f"install, pipx install --force; in a clone: pip install '.[{extra}]'",
             package=package.split(" ")[0],
             extra=extra,
         )
