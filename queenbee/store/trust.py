@@ -225,15 +225,16 @@ class Trust:
             except OSError as error:
                 raise _unwritable(str(error.filename), str(error.strerror)) from error
 
-    def replace_target(self, proposal: Proposal) -> None:
+    def replace_target(self, proposals: list[Proposal]) -> None:
         """Remembers the same of where work lands, in place of the remotes and ways that were agreed
         to before: who has typed that it is proposed has taken back that it is pushed.
         """
         with suppress(OSError):
             for each in self.seen():
-                if each.get("kind") == PUSH and each.get("from") in (TARGET, BY):
+                is_way = each.get("kind") == PUSH or each.get("more")
+                if is_way and each.get("from") in (TARGET, BY):
                     safe_open.unlink(os.path.join(self.folder, str(each["key"])))
-        self.add([proposal])
+        self.add(proposals)
 
     def seen(self) -> list[dict[str, object]]:
         """Returns what is remembered, as `Proposal.to_dict` has it, and `at_ms`, when it was agreed

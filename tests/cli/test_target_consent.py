@@ -45,6 +45,50 @@ def test_who_types_how_work_lands_has_not_seen_where_a_pull_has_it_land(
 
 
 @pytest.mark.usefixtures("asking")
+@pytest.mark.parametrize(
+    "typed",
+    [
+        [("labels", "docs")],
+        [("reviewers", "ann")],
+        [("by", "pr")],
+        [("target", "origin/main")],
+        [("target", "main"), ("labels", "docs"), ("target", "origin/main")],
+    ],
+)
+@pytest.mark.parametrize("agreed", ["", "[land]\n", '[land]\ntarget = "origin/main"\nby = "pr"\n'])
+def test_who_types_one_setting_of_the_landing_has_not_seen_the_others(
+    quick: QuickQueen, repo: Path, typed: list[tuple[str, str]], agreed: str
+) -> None:
+    git(repo, "remote", "add", "origin", str(repo))
+    git(repo, "fetch", "-q", "origin")
+    git(repo, "remote", "set-head", "origin", "main")
+    settings = repo / ".beads" / "queen.toml"
+    settings.write_text(agreed)
+    if agreed:
+        assert quick("config", "trust", "--yes", cwd=repo).code == 0
+    settings.write_text('[land]\ntarget = "origin/main"\nby = "pr"\nmerge = "auto"\n')
+    for name, value in typed:
+        done = quick("config", "set", f"land.{name}", value, cwd=repo)
+    assert waits(repo)
+    assert "merged unasked" in done.err and "queen config trust" in done.err
+    assert "merged unasked" in quick("config", "trust", "--yes", cwd=repo).err
+
+
+@pytest.mark.usefixtures("asking")
+def test_what_changes_nothing_yet_was_not_agreed_to_with_the_rest(
+    quick: QuickQueen, repo: Path
+) -> None:
+    """`merge` counts once work is proposed."""
+    git(repo, "remote", "add", "origin", str(repo))
+    settings = repo / ".beads" / "queen.toml"
+    settings.write_text('[land]\ntarget = "origin/main"\nmerge = "auto"\n')
+    assert quick("config", "trust", "--yes", cwd=repo).code == 0
+    assert not waits(repo)
+    assert quick("config", "set", "land.by", "pr", cwd=repo).code == 0
+    assert waits(repo)
+
+
+@pytest.mark.usefixtures("asking")
 def test_no_agent_is_told_to_merge_a_target_that_nobody_agreed_to(
     quick: QuickQueen, repo: Path, tmp_path: Path
 ) -> None:

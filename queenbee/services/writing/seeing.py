@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from queenbee.errors import QueenError
@@ -15,20 +16,22 @@ from queenbee.store.trust import (
     REVIEWERS,
     TARGET,
     Trust,
-    builds_on_target,
     of_exchange,
     of_setting,
+    of_target,
     target_proposal,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
+    from typing import Any
 
     from queenbee.store.layout import Layout
     from queenbee.store.trust import Proposal
 
 
-_OF_TARGET = (BY, MERGE, LABELS, REVIEWERS)
+WAYS: Mapping[str, object] = {BY: "merge", MERGE: "person", LABELS: (), REVIEWERS: ()}
+"""The settings that say how work lands, each with what it is by default."""
 
 
 def note_typed(layout: Layout, proposals: Sequence[Proposal]) -> None:
@@ -52,17 +55,43 @@ def set_value(
     """Sets a setting as `put_value` does. A command that is set so may run here."""
     from queenbee.store.settings_file.changing_text import put_value  # noqa: PLC0415 - start-up
 
-    trust, is_typed = Trust(layout), name == TARGET
-    if not is_typed:  # Who types something else of the landing has not seen where it lands.
-        is_typed = name in _OF_TARGET and not add and builds_on_target(layout)
+    typed = [] if add or is_by_agent(layout) else _typed_landing(layout, name, value)
     changed = put_value(layout, name, value, holder=holder, add=add, path=path)
-    if is_typed and not is_by_agent(layout):
-        said = {name.partition(".")[2]: value or ""}
-        target = said.pop("target", layout.settings.land_target)
+    if typed:
         with suppress(QueenError):
-            trust.replace_target(target_proposal(layout, str(target), **said))
+            Trust(layout).replace_target(typed)
     if name == CLOSING:
         note_typed(layout, of_exchange(layout, value))
     elif not add:  # What was in the list may be another's.
         note_typed(layout, of_setting(name, value))
     return changed
+
+
+def _typed_landing(layout: Layout, name: str, value: object) -> list[Proposal]:
+    """Returns what whoever sets this agrees to of where and how work lands: the whole, if all else
+    of it is so by default, or was agreed to before; else nothing.
+    """
+    if name != TARGET and name not in WAYS:
+        return []
+    now: dict[str, Any] = {
+        each: getattr(layout.settings, each.replace(".", "_")) for each in (TARGET, *WAYS)
+    }
+    said = {name: (tuple(value) if isinstance(value, list) else value) or WAYS.get(name, "")}
+    before, whole = _whole(layout, now), _whole(layout, {**now, **said})
+    alone = _whole(layout, {TARGET: now[TARGET], **WAYS, **said})
+    trust = Trust(layout)
+    if trust.unseen([before]):
+        is_placed = name == TARGET or not trust.unseen(of_target(layout))
+        if not is_placed or alone != whole:
+            return []
+    return [replace(whole, more=()), whole]
+
+
+def _whole(layout: Layout, said: Mapping[str, Any]) -> Proposal:
+    """Returns what landings move where the settings say this, also with what changes nothing yet:
+    it counts once work is proposed, or lands at a remote.
+    """
+    ways = {each.partition(".")[2]: said[each] for each in WAYS}
+    found = target_proposal(layout, said[TARGET], **ways)
+    more = (f"{each} = {said[each]}" for each in WAYS if said[each] != WAYS[each])
+    return found if found.origin == BY else replace(found, more=(*more,))

@@ -22,14 +22,14 @@ from queenbee.git.landed import uncommitted
 from queenbee.git.run import without_programs
 from queenbee.git.upstream import pushing
 from queenbee.services.undo.of_settings import note_setting
-from queenbee.services.writing.seeing import note_typed, set_value
+from queenbee.services.writing.seeing import WAYS, note_typed, set_value
 from queenbee.store import layout as layouts
 from queenbee.store.creating import in_toml
 from queenbee.store.droids.agent_callers import is_by_agent
 from queenbee.store.droids.session_names import find_actor
 from queenbee.store.settings import FILE_NAME, JUDGING, SETTINGS, Setting, last_good_path
 from queenbee.store.settings_file import changing_text
-from queenbee.store.trust import DATABASE, Trust
+from queenbee.store.trust import DATABASE, TARGET, Trust, of_target
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -157,7 +157,7 @@ def _change(call: Invocation, name: str, value: object, *, add: bool = False) ->
     if name == "land.push":  # The text of the setting does not say where to.
         asked = pushing(layout, pushes=bool(value))
         note_typed(layout, [each for each in asked if each.origin == name])
-    if name in ("land.by", "land.push", "land.target"):
+    if name in ("land.push", TARGET, *WAYS):
         _tell_of_landing(_layout(call))
     by = ""
     if not changed and value is not None:
@@ -184,6 +184,9 @@ def _tell_of_landing(layout: Layout) -> None:
         tell(f"next, because {why}: queen sync setup")
     for each in unused_push(layout):
         tell(each.sentence)
+    for waits in Trust(layout).unseen(of_target(layout)):
+        what = printable(waits.text)
+        tell(f"nothing lands until a person agrees to all of this (queen config trust): {what}")
 
 
 def _to_commit(layout: Layout) -> str:
