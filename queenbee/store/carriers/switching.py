@@ -8,6 +8,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from queenbee.core.ids import RANDOM_BYTES
+from queenbee.core.text import suggested
 from queenbee.errors import InvalidInput, QueenError
 from queenbee.store.carriers.carrier import Fault
 from queenbee.store.carriers.engine import Engine, without_psycopg
@@ -36,9 +37,9 @@ def use(
 
     `name` is the hive's name in the database; `look` gets the lines of each kind before that does,
     and raises what refuses them. Repeating it adds what is missing. A person who has typed it for a
-    database has agreed to that; else somebody has to have. Raises `InvalidInput`, `StoreError` and
-    `Unreachable`; the old place is then still in use, unless the message says that the hive is in a
-    database and the settings say files, or the reverse.
+    new hive, or has typed the name, has agreed to that hive; else somebody has to have. Raises
+    `InvalidInput`, `StoreError` and `Unreachable`; the old place is then still in use, unless the
+    message says that the hive is in a database and the settings say files, or the reverse.
     """
     carrying = _carrying()
     known = layout.settings.engine_hive or noted_hive(layout)
@@ -50,8 +51,11 @@ def use(
             hint="queen hive engine use postgres",
         )
     hive = known or name or _new_name(layout)
-    if kind == "files" or not is_typed:
+    if kind == "files":
         carrying.refuse_unagreed(layout, hive)
+    elif not is_typed or (known and not name):  # A clone may have brought the name.
+        way = suggested("queen hive engine use postgres", hive=hive)
+        carrying.refuse_unagreed(layout, hive, way)
     if kind == "files":
         carried = carrying.to_files(layout, hive)
     else:

@@ -46,6 +46,7 @@ def clone(beads: Path, server: Any, private: str, asking: Path, quick: QuickQuee
         ("claim", "x-1", "--new"),
         ("hive", "engine", "use", "files"),
         ("hive", "engine", "use", "postgres"),
+        ("hive", "engine", "use", "postgres", "--hive", "PRIVATE"),
     ],
     ids="-".join,
 )
@@ -53,10 +54,11 @@ def test_nothing_is_read_or_written_before_a_person_agrees(
     clone: QuickQueen, private: str, words: tuple[str, ...]
 ) -> None:
     before = postgres_server.lines(private)
+    words = tuple(private if each == "PRIVATE" else each for each in words)
     done = clone(*words, as_="ui", env={"CLAUDECODE": "1"})
     assert done.code == 7 and "secret-1" not in done.out, done
     assert f"this clone uses the hive {private} of your database" in done.err
-    assert "a person says so: queen config trust" in done.err
+    assert "a person says so: queen " in done.err
     assert postgres_server.lines(private) == before
     assert not (clone.cwd / ".git" / "queenbee" / "engine").exists()
 
@@ -68,9 +70,29 @@ def test_a_person_is_shown_which_hive_of_which_database(clone: QuickQueen, priva
     assert "secret-1" in clone("log").out
 
 
-def test_who_types_that_it_is_in_the_database_has_agreed(clone: QuickQueen) -> None:
-    assert clone("hive", "engine", "use", "postgres").code == 0
+def test_who_types_the_name_of_the_hive_has_agreed(clone: QuickQueen, private: str) -> None:
+    done = clone("hive", "engine", "use", "postgres", "--hive", private)
+    assert done.code == 0 and f"is now in postgres, as {private}." in done.out, done
     assert "secret-1" in clone("log").out
+
+
+@pytest.mark.parametrize("kind", ["files", "postgres"])
+def test_who_types_no_name_has_not_agreed_to_one_that_a_clone_brought(
+    clone: QuickQueen, private: str, beads: Path, kind: str
+) -> None:
+    (beads / "queen.toml").write_text(f'[engine]\nkind = "{kind}"\nhive = "{private}"\n')
+    before = postgres_server.lines(private)
+    refused = clone("hive", "engine", "use", "postgres")
+    assert refused.code == 7 and f"queen hive engine use postgres --hive {private}" in refused.err
+    assert postgres_server.lines(private) == before
+    assert not (clone.cwd / ".git" / "queenbee" / "engine").exists()
+
+
+def test_a_new_hive_needs_no_name_nor_does_going_back_to_it(clone: QuickQueen, beads: Path) -> None:
+    (beads / "queen.toml").write_text("")
+    for kind in ("postgres", "postgres", "files", "postgres"):
+        done = clone("hive", "engine", "use", kind)
+        assert done.code == 0, done
 
 
 def test_another_hive_is_asked_for_again(clone: QuickQueen, beads: Path, server: Any) -> None:

@@ -27,7 +27,8 @@ def _show_use(value: dict[str, object]) -> None:
         say(
             f"  {printable(kind)}: {lines_counted(count['lines'])} verified, {count['added']} added"
         )
-    say(f"The hive is now in {value['engine']}.")
+    name = "" if value["engine"] == "files" else f", as {printable(str(value['hive']))}"
+    say(f"The hive is now in {value['engine']}{name}.")
     say("next: commit .beads/queen.toml, so that every clone uses the same engine")
 
 

@@ -41,14 +41,14 @@ def unagreed(layout: Layout, hive: str) -> list[Proposal]:
     return Trust(layout).unseen([of_hive(layout, hive)])
 
 
-def refuse_unagreed(layout: Layout, hive: str) -> None:
-    """Raises `Unreadable` for a hive that nobody here has agreed to."""
+def refuse_unagreed(layout: Layout, hive: str, way: str = "queen config trust") -> None:
+    """Raises `Unreadable` for a hive that nobody here has agreed to, `way` being how to."""
     if unagreed(layout, hive):
         path = os.path.join(layout.beads_dir, FILE_NAME)
         raise Unreadable(
             f"nobody on this machine has agreed that this clone uses the hive {mentioned(hive)} of "
             "your database; nothing was read or written",
-            hint="if it is the hive of this repository, a person says so: queen config trust; else "
+            hint=f"if it is the hive of this repository, a person says so: {way}; else "
             f"remove [engine] from {mentioned(path)}",
             path=path,
             setting=_NAME,
