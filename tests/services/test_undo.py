@@ -139,7 +139,7 @@ class TestClaims:
 
     def test_work_that_has_landed_is_reverted_in_git(self, hive: Hive) -> None:
         hive.assignments.claim("qb-1")
-        hive.assignments.complete("qb-1", landed="c0ffee" * 6)
+        hive.assignments.complete("qb-1", landed="c0ffee" * 6 + "c0ff")
         with pytest.raises(Conflict, match="qb-1 has landed, as c0ffeec0ff") as refused:
             hive.undo()
         hint = str(refused.value.hint)
