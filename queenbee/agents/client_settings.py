@@ -50,6 +50,8 @@ _RUNS = re.compile(r"![^\s!`{]*[`{]|```[^\s!`]*!")
 stands in between may be arguments, which are empty then.
 """
 _HEAD = re.compile(r"[\s\ufeff]*---")
+_LATER_HEAD = re.compile(r"""^---\s+[\w"'-]+\s*:""", re.MULTILINE)
+"""Where the first head is empty, some clients take a later one."""
 _MOST_BEHIND_BYTES = 2**28
 _BLANK = re.compile(r"\s*", re.ASCII)
 _NOTHING = re.compile(
@@ -182,7 +184,8 @@ def _is_read_only(text: str) -> bool:
         len(each.splitlines()) < 2 and (_KEY.match(each) or not each.strip() or each[0] == " ")
         for each in head
     )
-    return is_plain and (not head or head[0][:1] not in (" ", ""))
+    is_first = bool(head) and head[0][:1] not in (" ", "")
+    return is_plain and is_first and not _LATER_HEAD.search("\n".join(lines[len(head) + 2 :]))
 
 
 def _without_own(path: str, text: str, ours: Sequence[Part]) -> str:

@@ -207,10 +207,14 @@ class TestSettingsThatNobodyHasSeen:
             "hides": "---\nname: a\u2028hooks: x\n---\n",
             "returns": "---\nname: a\rhooks: x\n---\n",
             "qwen": "now !{sh evil.sh}",
+            "empty": "---\n---\n{name: a, hooks: {}}\n---\n",
+            "later": "---\nname: a\n---\ntext\n---\nname: a\nhooks:\n  Stop: []\n---\n",
         }
         for name, says in heads.items():
             settings(team, f".opencode/command/{name}.md", f"{says}text")
-        settings(team, ".opencode/command/plain.md", "---\r\nname: a\r\n---\r\ntext\n---js\n")
+        settings(
+            team, ".opencode/command/plain.md", "---\r\nname: a\r\n---\r\ntext\n---js\n---\ntext"
+        )
         asked = [each["from"] for each in team.queen("config", "trust", "--json").error["commands"]]
         assert asked == sorted(f".opencode/command/{name}.md" for name in heads)
 
@@ -270,6 +274,10 @@ class TestSettingsThatNobodyHasSeen:
         assert client_files(str(team.repo), "opencode") == paths[:2]
         assert client_files(str(team.repo), "kilo") == paths[:3]
         assert {*paths[3:]} < {*client_files(str(team.repo), "copilot")}
+        settings(team, ".lsp.json", "{}")
+        assert client_files(str(team.repo), "qwen") == [paths[0], ".lsp.json"]
+        for client in ("codex", "copilot", "cursor", "gemini", "kilo", "opencode"):
+            assert paths[0] in client_files(str(team.repo), client)
 
     def test_are_those_behind_a_link_too(self, team: Team, tmp_path: Path) -> None:
         settings(team, "tools/settings.json", hook(team))

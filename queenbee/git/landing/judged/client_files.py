@@ -27,12 +27,12 @@ CLIENT_FILES: Mapping[str, Sequence[str]] = {
     "copilot": (".github/hooks/", ".github/copilot/", ".github/agents/", ".github/mcp.json",
                 ".github/extensions/", ".github/skills/", ".github/plugin/",
                 ".github/lsp.json", "lsp.json",
-                ".mcp.json", ".vscode/mcp.json", ".claude/"),
-    "cursor": (".cursor/", ".claude/"),
-    "gemini": (".gemini/", ".env"),
+                ".mcp.json", ".vscode/mcp.json", ".claude/", ".agents/"),
+    "cursor": (".cursor/", ".claude/", ".agents/"),
+    "gemini": (".gemini/", ".agents/", ".env"),
     "kilo": (".kilo/", ".kilocode/", ".kilocodemodes", "kilo.json", "kilo.jsonc", *_OPENCODE),
     "opencode": _OPENCODE,
-    "qwen": (".qwen/", ".env"),
+    "qwen": (".qwen/", ".agents/", ".lsp.json", ".env"),
 }  # fmt: skip
 """By client: hooks, servers, plugins, helpers and variables; folders end with a slash."""
 _NOT_READ = (".claude/state", ".claude/worktrees")
