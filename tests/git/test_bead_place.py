@@ -63,9 +63,45 @@ def test_it_begins_with_no_branch_that_somebody_pushed_and_that_has_not_landed(
     hive = beads(repo, row(repo, source_branch="develop"))
     with pytest.raises(Conflict, match="with which bd-1 begins, is refs/remotes/origin/develop"):
         sprint_worktree(hive, "bd-1", "ui")
-    git(repo, "branch", "-q", "develop", "origin/develop")
-    where = Path(sprint_worktree(hive, "bd-1", "ui").path)
-    assert (where / "evil.txt").exists()
+    git(repo, "branch", "-q", "develop", "origin/develop")  # That is no word about the bead.
+    queen = QuickQueen(repo)
+    refused = queen("worktree", "add", "--bead", "bd-1", as_="ui")
+    assert (refused.code, "the same with --adopt develop" in refused.err) == (5, True)
+    made = queen("worktree", "add", "--bead", "bd-1", "--adopt", "develop", as_="ui")
+    assert made.code == 0, made
+    assert (repo.parent / "repo-worktrees/sprint/1-2-auth-api/evil.txt").exists()
+
+
+def test_it_begins_with_no_work_of_a_person_that_has_not_landed(repo: Path) -> None:
+    """The row may be of one who wants it published."""
+    hive = beads(repo, row(repo, source_branch="wip"))
+    git(repo, "switch", "-q", "-c", "wip")
+    commit_file(repo, "private.txt")
+    git(repo, "switch", "-q", "main")
+    with pytest.raises(Conflict, match="bd-1 begins, is refs/heads/wip, which QueenBee did not"):
+        sprint_worktree(hive, "bd-1", "ui")
+    assert hive.assignments.active("bd-1") is None
+
+
+def test_it_begins_with_the_target_and_not_with_what_nobody_has_pushed(
+    repo: Path, tmp_path: Path
+) -> None:
+    git(tmp_path, "init", "-q", "--bare", "origin.git")
+    hive = beads(repo, row(repo, source_branch="main"))
+    git(repo, "remote", "add", "origin", str(tmp_path / "origin.git"))
+    git(repo, "push", "-q", "origin", "main")
+    assert QuickQueen(repo)("config", "set", "land.target", "origin/main").code == 0
+    commit_file(repo, "private.txt")
+    hive = Hive.open(repo, droid="ui", env={})
+    made = Path(sprint_worktree(hive, "bd-1", "ui").path)
+    assert git(made, "rev-parse", "HEAD") == git(repo, "rev-parse", "origin/main")
+
+
+def test_it_begins_with_the_branch_of_another_bead(repo: Path) -> None:
+    first = row(repo, branch="sprint/a", worktree_path=f"{repo.parent}/repo-a") | {"id": "bd-2"}
+    hive = beads(repo, row(repo, source_branch="sprint/a"), first)
+    commit_file(Path(sprint_worktree(hive, "bd-2", "api").path), "a.txt", "x\n")
+    assert (Path(sprint_worktree(hive, "bd-1", "ui").path) / "a.txt").exists()
 
 
 def test_the_command_makes_it_for_whoever_asks(repo: Path) -> None:

@@ -76,14 +76,16 @@ def bead_place(hive: Services, issue: Issue, path: str | None = None) -> BeadPla
     top, said_of = here.main_tree or here.common_dir, metadata_of(row)
     branch = _branch(str(said_of["branch"]), top)
     _refuse_ambiguous(hive.layout, branch, issue.id)
-    base = _ref(source, top)
+    target = str(target_ref(hive.layout))
+    # The local branch of that name may have what nobody has pushed.
+    is_target = target.removeprefix("refs/remotes/").partition("/")[2] == source
+    base = target if is_target else _ref(source, top)
     if base is None:
         raise NotFound(
             f"{issue.id} begins with the branch {source}, which is not there",
             hint=suggested("git fetch origin", source),
         )
-    # Whoever pushes may have made a branch of `origin`, and one of this repository a person did.
-    if base.startswith("refs/remotes/") and _ref(branch, top, remote=False) is None:
+    if _ref(branch, top, remote=False) is None:
         _refuse_unowned(hive, source, base, top, f"with which {issue.id} begins")
     path = path or _own(hive.layout, issue.id, branch) or _path(said_of, branch, top, issue.id)
     return BeadPlace(path, branch, base, _merges(hive, said_of.get("branches_to_merge"), top))
@@ -126,7 +128,7 @@ def _merges(hive: Services, names: object, top: str) -> list[str]:
 
 def _refuse_unowned(hive: Services, name: str, ref: str, top: str, why: str) -> None:
     """Raises `Conflict` for a branch that is neither on the main branch, nor made here for a bead
-    whose row names it, and `Untrusted` if nobody has agreed to the main branch.
+    whose row names it, nor handed over; and `Untrusted` if nobody has agreed to the main branch.
     """
     Consent.of(hive).require_target()
     target = str(target_ref(hive.layout))
@@ -136,13 +138,16 @@ def _refuse_unowned(hive: Services, name: str, ref: str, top: str, why: str) -> 
     local = ref.startswith("refs/heads/")
     note = branch_note(hive.layout, ref.removeprefix("refs/heads/")) if local else None
     bead = hive.issues.all().get(note.bead) if note is not None and note.bead else None
-    if ahead == "0" or (bead is not None and metadata_of(bead.fields).get("branch") == name):
+    is_handed_over = note is not None and note.adopted
+    is_made = bead is not None and metadata_of(bead.fields).get("branch") == name
+    if ahead == "0" or is_handed_over or is_made:
         return
     maker = "which QueenBee did not make" if note is None else f"made for {note.bead or note.droid}"
     raise Conflict(
         f"the branch {mentioned(name)}, {why}, is {ref}, {maker}; it has commits that the main "
         "branch lacks",
-        hint=suggested("git log", f"{target}..{ref}"),
+        hint=f"{suggested('git log', f'{target}..{ref}')}; if a person wants to land all of it: "
+        f"the same with {suggested('--adopt', name)}",
     )
 
 
