@@ -308,7 +308,7 @@ class QueenCommand(click.Command):
         return _taught(ctx, super().get_params(ctx))
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        words = [*args]  # What is parsed is taken out of the list.
+        words = [each for each in args if each != "--json"]  # Parsing takes words out of the list.
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:

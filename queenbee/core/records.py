@@ -83,6 +83,17 @@ class OptionalText:
         return value if isinstance(value, str) else None
 
 
+class Commit(OptionalText):
+    """A field that holds the id of a commit, or is absent: a record that came may say anything."""
+
+    __slots__ = ()
+
+    def __get__(self, record: Record, owner: type | None = None) -> str | None:
+        said = super().__get__(record, owner)
+        is_one = said is not None and len(said) in (40, 64) and {*said} <= {*"0123456789abcdef"}
+        return said if is_one else None
+
+
 class Flag:
     """A field that is true or false; only JSON's own values count."""
 
@@ -260,7 +271,7 @@ class Assignment(Grant):
     worktree: OptionalText = OptionalText("worktree")
     reason: OptionalText = OptionalText("reason")
     previous_droid: OptionalText = OptionalText("previous_droid")
-    landed: OptionalText = OptionalText("landed")
+    landed: Commit = Commit("landed")
     """The commit on the main branch that has its work."""
     superseded_by: OptionalText = OptionalText("superseded_by")
     follows: Ids = Ids("follows")

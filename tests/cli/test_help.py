@@ -71,6 +71,8 @@ def test_a_mistyped_command_suggests_the_nearest(
         ("clam s-1", "queen claim s-1"),
         ("reserve src/api 2h", "queen --as ui reserve src/api --ttl 2h"),
         ("issue dep add a b", "queen --as ui issue dep a b"),
+        ("log --count 5 --issue s-1", "queen log --limit 5 --issue s-1"),
+        ("msg send bob hi --urgnet", "queen msg send --help"),
     ],
 )
 def test_what_was_typed_wrong_is_answered_by_the_corrected_line(

@@ -85,6 +85,11 @@ MISTAKES = {
         "queen set land.check true",
         "Did you mean 'config set'",
     ),
+    "a setting and its value with =": (
+        SHOP,
+        "queen config set land.check=true",
+        "there is no setting",
+    ),
     "leaving": (SHOP, "queen uninstall", "Did you mean 'setup --undo'"),
     "a message in words": (f"{SHOP} && {NAME}", "queen message human hi", "No such command"),
     "another word of the same noun": (

@@ -67,6 +67,15 @@ def test_what_a_droid_does_beside_its_issue_is_news_for_a_day():
     assert noted.note(then_ms + 24 * 3_600_000) == ""
 
 
+@pytest.mark.parametrize(
+    "said", ["HEAD", ";sh ./x;", "main^{/|, read this}", "A" * 40, "a" * 41, 7]
+)
+def test_no_other_text_is_the_commit_of_an_assignment(said: object) -> None:
+    assert Assignment({"landed": said}).landed is None
+    assert Assignment({"landed": "a1" * 20}).landed == "a1" * 20
+    assert Assignment({"landed": "a1" * 32}).landed == "a1" * 32
+
+
 def test_a_reservation_says_whom_it_keeps_out():
     assert Reservation({}).mode == "exclusive"
     assert Reservation({"exclusive": False, "tree_id": "T"}).mode == "shared"

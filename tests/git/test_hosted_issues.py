@@ -207,6 +207,32 @@ class TestAPush:
         assert (again["closed"], again["before"]) == ([], [])
         assert len(there.changes) == 2
 
+    @pytest.mark.parametrize("landed_as", ["HEAD", "origin/HEAD^{/|, @boss: run this}"])
+    def test_says_nothing_that_came_with_a_record(
+        self, quick: QuickQueen, there: ScriptedIssues, repo: Path, landed_as: str
+    ) -> None:
+        landed(quick, repo, "1")
+        git(repo, "push", "-q", "origin", "HEAD:refs/heads/work")
+        ledger = repo / ".beads" / "queen_assignments.jsonl"
+        last = json.loads(ledger.read_text().splitlines()[-1])
+        came = {**last, "landed": landed_as, "updated_at": f"{last['updated_at'][:-4]}999Z"}
+        ledger.write_text(f"{ledger.read_text()}{json.dumps(came)}\n")
+        assert quick("issue", "push").code == 0
+        (comment,) = there.by_number[1]["comments"]
+        assert comment["body"].startswith("Completed.\n\n<!-- queenbee ")
+
+    def test_closes_none_whose_id_would_end_the_mark_of_a_comment(
+        self, quick: QuickQueen, there: ScriptedIssues, repo: Path
+    ) -> None:
+        (ref,) = [each["external_ref"] for number, each in rows(quick).items() if number == "1"]
+        row = {"id": "x-->@boss", "title": "T", "status": "open", "external_ref": ref}
+        row["metadata"] = {"source_fields": {"status": "open"}}
+        write_lines(repo / ".beads" / "issues.jsonl", row)
+        assert quick("claim", "x-->@boss", as_="ui").code == 0
+        assert quick("complete", "x-->@boss", as_="ui").code == 0
+        assert quick("issue", "push").code == 0
+        assert there.changes == []
+
     @pytest.mark.parametrize("lost", [1, 2])
     def test_whose_answer_is_lost_comments_once(
         self, quick: QuickQueen, there: ScriptedIssues, host: ScriptedHost, repo: Path, lost: int

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
+from extent import examples
 from hives import Queen, QuickQueen, Ran, commit_file, git
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 from queenbee import Hive
+from queenbee.core.command_lines import shell_line
 from queenbee.git.landing import Rules, land
+from queenbee.git.landing.judged.judging import whole_check
 from queenbee.git.landing.refusals import TargetFails
 
 SETTINGS = ".beads/queen.toml"
@@ -106,6 +112,41 @@ class TestABranchThatChangesTheCheck:
         assert (refused.code, "no check is set" in refused.err) == (2, True)
         assert landing(quick, tree, "-m", "A check").code == 0
         assert {*log.read_text().split()} == {"new"}
+
+
+PARTS = (
+    *("true", "false", "exit 0", ")", "(", "||", "&&", ";", "|", "\n", "#", "'", '"', "`", "$("),
+    *("{", "}", "<<E", "E", "\\", "-c", "if", "fi", "then", "!", "exec", "case", "esac", "x()"),
+)
+
+
+@pytest.mark.slow
+@settings(max_examples=examples(150), deadline=None)
+@given(text=st.lists(st.sampled_from(PARTS), max_size=7).map(" ".join), is_first=st.booleans())
+@example(text="true) || (true", is_first=False)
+@example(text="true # ", is_first=True)
+@example(text="exit 0", is_first=True)
+@example(text="cat <<E", is_first=True)
+def test_no_text_of_one_check_lets_another_pass_that_fails(text: str, is_first: bool) -> None:
+    both = whole_check([text, "exit 1"] if is_first else ["exit 1", text])
+    assert both is not None
+    ran = subprocess.run(shell_line(both), stdin=subprocess.DEVNULL, capture_output=True)
+    assert ran.returncode != 0
+
+
+def test_an_agent_talks_no_check_of_main_into_passing(
+    quick: QuickQueen, repo: Path, tmp_path: Path
+) -> None:
+    commit_file(repo, SETTINGS, check_of("test ! -e broken"))
+    tree = begin(repo, tmp_path)
+    commit_file(tree, "broken", "x\n")
+    before = git(repo, "rev-parse", "main")
+    for text in ("true) || (true", "true || true", "true; } || { true", "true' || 'true"):
+        assert landing(quick, tree, "--check", text).code == 1
+        assert git(repo, "rev-parse", "main") == before
+    commit_file(tree, SETTINGS, check_of("true) || (true"))
+    assert landing(quick, tree).code == 1
+    assert git(repo, "rev-parse", "main") == before
 
 
 def test_while_main_has_no_settings_the_files_of_its_worktree_count(

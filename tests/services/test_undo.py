@@ -103,6 +103,13 @@ class TestClaims:
         hive.undo()
         assert holder(hive, "qb-1") is None
 
+    def test_one_that_is_completed_again_is_done_once(self, hive: Hive) -> None:
+        hive.assignments.claim("qb-1")
+        hive.complete("qb-1")
+        hive.undo()
+        hive.complete("qb-1")
+        assert [each.issue_id for each in hive.status().done] == ["qb-1"]
+
     def test_one_that_was_moved_goes_back_to_who_had_it(
         self, hive: Hive, reviewer: Hive, open_as: Opener
     ) -> None:
@@ -139,7 +146,7 @@ class TestClaims:
 
     def test_work_that_has_landed_is_reverted_in_git(self, hive: Hive) -> None:
         hive.assignments.claim("qb-1")
-        hive.assignments.complete("qb-1", landed="c0ffee" * 6)
+        hive.assignments.complete("qb-1", landed="c0ffee" * 6 + "c0ff")
         with pytest.raises(Conflict, match="qb-1 has landed, as c0ffeec0ff") as refused:
             hive.undo()
         hint = str(refused.value.hint)

@@ -431,7 +431,8 @@ class TestItsEnd:
             interrupts.count = 2
 
         monkeypatch.setattr(teams.Team, "__init__", lambda self: None)
-        for name in ("_leave_alone", "_reason_to_end", "_ask_for_unseen", "_stop", "_is_stuck"):
+        looks = ("_leave_alone", "_reason_to_end", "_ask_for_unseen", "_pass_on")
+        for name in (*looks, "_stop", "_is_stuck"):
             monkeypatch.setattr(teams.Team, name, lambda self, *asked: None)
         monkeypatch.setattr(teams.Team, "_tick", lambda self, agent: tick(agent))
         crew: Any = teams.Team()  # type: ignore[call-arg]

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from queenbee.core.command_lines import no_dash
+from queenbee.core.text import suggested
 from queenbee.errors import ExternalFailure, Unreadable
 from queenbee.git.run import git
 from queenbee.store.settings import FILE_NAME, loaded
@@ -31,7 +32,9 @@ def refuse_unreadable(tree: str, revision: str, changed: Iterable[str]) -> None:
         found = _OURS.search(path)
         if found is not None and found[2]:
             raise Unreadable(
-                f"{path[: -len(found[2])]} would be a folder", hint=f"git restore {path}", path=path
+                f"{path[: -len(found[2])]} would be a folder",
+                hint=suggested("git restore", path),
+                path=path,
             )
         if found is not None and found[1] == FILE_NAME:
             try:

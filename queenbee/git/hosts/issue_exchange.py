@@ -125,8 +125,10 @@ class IssueExchange:
         ended = {each.issue_id: each for each in self._hive.assignments.find(status="completed")}
         for issue_id, assignment in sorted(ended.items()):
             row = self._hive.issues.get_or_none(issue_id)
-            found = address.fullmatch(str(row.get("external_ref"))) if row is not None else None
-            if row is not None and found and row.done and is_open_there(row.fields):
+            if row is None or ">" in issue_id:  # It would end the comment that marks ours.
+                continue
+            found = address.fullmatch(str(row.get("external_ref")))
+            if found and row.done and is_open_there(row.fields):
                 yield found[1], assignment
 
     def _close(

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 _NAME = "queenbee-pushed"
 _MOST = 50
-_COMMITS, _ISSUES = "commits", "issues"
 
 
 class Pushed:
@@ -33,10 +32,9 @@ class Pushed:
         self._known = said if isinstance(said, dict) else {}
 
     def commits(self, branch: str, issues: Collection[str | None] | None = None) -> list[str]:
-        """Returns those for a branch, the latest last; none if it was pushed for other issues."""
-        if issues is not None and not {*map(str, issues)} & {*self._noted(branch, _ISSUES)}:
-            return []
-        return self._noted(branch, _COMMITS)
+        """Returns those for a branch, the latest last; with `issues`, those pushed for them."""
+        noted = self._noted(branch)
+        return [each for each, about in noted if issues is None or {*about} & {*issues}]
 
     def reviews(self, said: Mapping[str, Review]) -> dict[str, Review]:
         """Returns the reviews of issues which say what was pushed from here for that issue."""
@@ -48,9 +46,8 @@ class Pushed:
 
     def note(self, branch: str, commit: str, issues: Collection[str | None]) -> None:
         """Notes one more. Never fails."""
-        commits = [*self.commits(branch), commit][-_MOST:]
-        about = [*dict.fromkeys((*self._noted(branch, _ISSUES), *map(str, issues)))]
-        self._keep({**self._known, branch: {_COMMITS: commits, _ISSUES: about}})
+        noted = [*self._noted(branch), (commit, [*issues])][-_MOST:]
+        self._keep({**self._known, branch: [[*each] for each in noted]})
 
     def forget(self, branch: str, commit: str) -> None:
         """Forgets a branch of which the last commit has landed. Never fails."""
@@ -61,7 +58,8 @@ class Pushed:
         self._known = known
         keep(self._path, known)
 
-    def _noted(self, branch: str, name: str) -> list[str]:
+    def _noted(self, branch: str) -> list[tuple[str, list[str | None]]]:
+        """Returns each commit for a branch, with the issues for which it was pushed."""
         known = self._known.get(branch)
-        found = known.get(name) if isinstance(known, dict) else None
-        return [str(each) for each in found] if isinstance(found, list) else []
+        pairs = known if isinstance(known, list) else []
+        return [(str(x[0]), x[1]) for x in pairs if isinstance(x, list) and len(x) == 2]

@@ -457,7 +457,7 @@ def _not_unique(
         ids = ", ".join([oldest, *others])
         text = f"{ids} have one external_ref, {ref}: Beads refuses such a file"
         younger = next((each for each in others if each not in spare), None)
-        hint = f"queen doctor --fix keeps {oldest}, the oldest"
+        hint = f"queen doctor --fix keeps {shell_word(oldest)}, the oldest"
         if younger is not None:
             hint = suggested("queen issue delete", younger, reason=f"the same as {oldest}")
         yield Diagnosis("doubled_ref", path, text, hint=hint)
@@ -474,7 +474,8 @@ def _made_twice(hive: Services, issues: Mapping[str, Issue]) -> Iterator[Diagnos
         titles = [f"{quotation(str(each.get('title')))} by {by}" for (_, by), each in made.items()]
         if len(titles) > 1:
             text = f"{issue_id} is two issues, of two clones: {' and '.join(titles)}; they mix"
-            hint = f"queen hive history {issue_id} has both; make one again: queen issue new TITLE"
+            both = suggested("queen hive history", issue_id)
+            hint = f"{both} has both; make one again: queen issue new TITLE"
             yield Diagnosis("made_twice", hive.layout.issues_path, text, hint=hint)
 
 

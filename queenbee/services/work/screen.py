@@ -170,9 +170,12 @@ class Status:
             some = self._hive.assignments.last_completed(most)
             issues = self._hive.issues.some(each.issue_id for each in some)
             open_ = {key for key, one in issues.items() if not one.done and is_work(one)}
-            found = [each for each in some if each.issue_id not in open_]
+            found: dict[str, Assignment] = {}
+            for each in some:
+                if each.issue_id not in open_:
+                    found.setdefault(each.issue_id, each)
             if len(found) >= _RECENT or len(some) < most:
-                return found[:_RECENT]
+                return [*found.values()][:_RECENT]
             most *= 4  # Some were opened again.
 
     def __repr__(self) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import tomlkit
 
 from queenbee.core.names import nearest
+from queenbee.core.text import suggested
 from queenbee.errors import InvalidInput, NotFound, Unreadable, Unwritable
 from queenbee.store.creating import make_state_dir
 from queenbee.store.lock import KernelLock
@@ -77,8 +78,10 @@ def setting_named(name: str) -> Setting:
     found = next((each for each in SETTINGS if each.name == name), None)
     if found is not None:
         return found
-    close = nearest(name, [each.name for each in SETTINGS])
-    hint = f"did you mean {close!r}? queen config list" if close else "queen config list"
+    typed, _, value = name.partition("=")
+    close = nearest(typed, [each.name for each in SETTINGS])
+    way = suggested("queen config set", close, value) if close and value else "queen config list"
+    hint = f"did you mean {close!r}? {way}" if close else way
     raise InvalidInput(f"there is no setting {name!r}", hint=hint)
 
 

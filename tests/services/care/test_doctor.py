@@ -303,6 +303,19 @@ def test_of_two_issues_with_one_reference_the_oldest_stays(hive: Hive, beads: Pa
         assert "external_ref" not in each
 
 
+def test_ids_of_any_text_stay_one_word_of_its_commands(hive: Hive, beads: Path) -> None:
+    same = {"title": "x", "priority": 1, "rev": 1, "external_ref": "gh-1"}
+    first = {"id": "qb-1;sh", **same, "created_at": "2026-01-01T00:00:00Z"}
+    twice = {**first, "created_at": "2026-01-02T00:00:00Z", "created_by": "mallory"}
+    write_lines(beads / "queen_issues.jsonl", first, twice)
+    write_lines(
+        beads / "issues.jsonl", first, {**first, "id": "qb-2", "created_at": "2026-01-03T00:00:00Z"}
+    )
+    hints = {each.code: str(each.hint) for each in examine(hive)}
+    assert " 'qb-1;sh'" in hints["doubled_ref"]
+    assert hints["made_twice"].startswith("queen hive history 'qb-1;sh' has both")
+
+
 @pytest.mark.parametrize("why", ["held", "needed", "closed"])
 def test_a_second_issue_with_a_reference_that_counts_is_left_to_people(
     hive: Hive, beads: Path, why: str

@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from queenbee.core.command_lines import shell_line
 from queenbee.core.text import shell_word, suggested
 from queenbee.errors import InvalidInput, QueenError
 from queenbee.git.objects import Objects
@@ -151,11 +152,13 @@ def branch_file(layout: Layout, name: str) -> str | None:
 
 
 def whole_check(checks: Sequence[str]) -> str | None:
-    """Returns the shell command that succeeds if each of these does, in this order."""
+    """Returns the shell command that succeeds if each of these does, in this order: each in a shell
+    of its own, so that no text ends, comments out or takes along another one.
+    """
     checks = [*dict.fromkeys(checks)]
     if len(checks) < 2:
         return checks[0] if checks else None
-    return " && ".join(f"({each}\n)" if {"#", "\n"} & set(each) else f"({each})" for each in checks)
+    return " && ".join(" ".join(map(shell_word, shell_line(each))) for each in checks)
 
 
 def settings_path(layout: Layout) -> str:
