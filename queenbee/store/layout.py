@@ -417,7 +417,7 @@ def _refuse_tracked(state_dir: str, home: GitTree) -> None:
     if found is not None:
         raise Unreadable(
             f"git tracks {found}, but the state of a hive belongs to one machine",
-            hint=f"{suggested('git rm -r --cached', os.path.dirname(found))}, then see what was in it",
+            hint=f"{suggested('git rm -r --cached', os.path.dirname(found))}, then look into it",
             path=os.path.join(home.tree, found),
         )
 

@@ -5,6 +5,7 @@ gates, and the hooks of the program that owns the tracker.
 from __future__ import annotations
 
 import os
+import re
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -24,11 +25,9 @@ if TYPE_CHECKING:
     from queenbee.documents.ralph.bead_files import BeadFile
     from queenbee.store.layout import Layout
 
-_OF_TRACKER = ("config.yaml", "config.local.yaml")
-_MAY_NAME_HOOK = ("hook", "\\", "!", "\ufffd")
-"""What YAML that names one has: the word, in a comment or not, an escape, a tag, which may decode
-base64, or another encoding.
-"""
+_OF_TRACKER = ("config.yaml", "config.local.yaml", ".env")
+_PLAIN = re.compile(r"""\s*(#.*)?|(issue-prefix|no-db): *["']?[\w.-]*["']? *(#.*)?""")
+"""A line that `bd init` writes. Other settings may name a hook, or a remote to push to."""
 _MOST_BYTES = 1 << 20
 
 
@@ -83,9 +82,9 @@ def of_gates(layout: Layout) -> Iterator[Proposal]:
 
 
 def of_tracker(layout: Layout) -> list[Proposal]:
-    """Returns the hooks that `bd` runs when it is called, in full: programs of the tree, or
-    commands in its settings. Raises `Unreadable` and `OSError` for what cannot be shown, such as a
-    link.
+    """Returns the hooks that `bd` runs when it is called, in full: programs of the tree, and
+    settings that may have commands or remotes. Raises `Unreadable` and `OSError` for what cannot be
+    shown, such as a link.
     """
     if owner_in(layout.beads_dir) is None:
         return []
@@ -101,8 +100,7 @@ def of_tracker(layout: Layout) -> list[Proposal]:
         said = safe_open.read(path, _MOST_BYTES)
         if len(said) == _MOST_BYTES:
             raise Unreadable(f"{path} is too long to be shown")
-        folded = said.decode(errors="replace").casefold()
-        if name in hooks or any(each in folded for each in _MAY_NAME_HOOK):
-            text = said.decode(errors="backslashreplace")
+        text = said.decode(errors="backslashreplace")
+        if name in hooks or not all(map(_PLAIN.fullmatch, text.splitlines())):
             found.append(Proposal(HOOK, text, origin=f".beads/{name}", path=path))
     return found

@@ -160,6 +160,14 @@ def test_a_ledger_of_an_unknown_kind_is_left_alone(
     assert (beads / "queen_plans.jsonl").read_bytes() == before
 
 
+@pytest.mark.only_files  # Its ledgers are.
+def test_a_ledger_of_a_kind_in_capitals_is_none(hive: Hive, quick: QuickQueen, beads: Path) -> None:
+    write_lines(beads / "queen_ISSUES.jsonl", {"id": "qp-1"})
+    assert quick("claim", "--new", "qb-1", as_="ui-engineer").code == 0
+    assert quick("doctor", "--fix").code == 0
+    assert "ISSUES" not in hive.kinds()
+
+
 @pytest.mark.parametrize("kind", LEDGERS)
 def test_a_record_keeps_fields_that_nobody_knows_through_every_update(
     hive: Hive, reviewer: Hive, beads: Path, kind: str

@@ -115,7 +115,8 @@ class FilesMemory(Memory):
         names = safe_open.names_in(self._layout.beads_dir)
         found = {each for each in names if each.startswith(begin) and each.endswith(end)}
         tracked = {each.removeprefix(begin).removesuffix(end) for each in found}
-        return sorted(tracked.union(self.kinds()))
+        every = tracked.union(self.kinds())
+        return sorted(each for each in every if each == each.lower())  # As tables, those are one.
 
     def unusable(self, kind: str) -> int:
         path = self.tracked(kind).path

@@ -369,7 +369,7 @@ class TestWithAnOwner:
         asked = ["update", "--add-label=ui", "--remove-label=api", "--", "qb-1"]
         assert json.loads(calls.read_text())[2:] == asked
 
-    @pytest.mark.parametrize("name", ["hooks/on_close", "config.yaml", "config.local.yaml"])
+    @pytest.mark.parametrize("name", ["hooks/on_close", "config.yaml", "config.local.yaml", ".env"])
     def test_what_it_would_run_of_the_tree_is_seen_by_a_person_first(
         self, asking: Path, hive: Hive, beads: Path, file: Path, calls: Path, name: str
     ) -> None:
@@ -406,9 +406,11 @@ class TestWithAnOwner:
             b'"\\x68ooks": {on_close: evil}\n',
             b"!!binary aG9va3M=: {on_close: evil}\n",
             "hooks: {on_close: evil}\n".encode("utf-16"),
+            b"issue-prefix: qb\ndolt:\n  auto-push: true\n",
+            b"sync.remote: git+https://example.org/evil\n",
         ],
     )
-    def test_however_its_settings_name_a_hook(
+    def test_however_its_settings_name_a_hook_or_a_remote(
         self, asking: Path, hive: Hive, beads: Path, file: Path, calls: Path, said: bytes
     ) -> None:
         (beads / "config.yaml").write_bytes(said)

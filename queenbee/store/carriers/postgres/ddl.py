@@ -127,5 +127,6 @@ def is_kind(kind: str) -> bool:
         and kind[0] != "."
         and "/" not in kind
         and kind.isprintable()
+        and kind == kind.lower()
         and (len(kind.encode()) <= _MOST_KIND_BYTES)
     )
