@@ -37,7 +37,7 @@ _MEANT = {
         "start": "run launch team spawn",
         "config": "settings setting",
         "hive whoami": "me name",
-        "setup --undo": "deinit uninstall leave disconnect",
+        "setup --undo": "deinit uninit uninstall leave disconnect disable teardown",
         "issue delete": "rm delete remove issue-rm issue-remove",
         "issue dep": "block blocks depend depends",
         "worktree": "wt worktrees",

@@ -742,7 +742,11 @@ class TestAClient:
         assert ran.code == 8
         assert "opencode is not on the PATH" in ran.err
         assert team.start("ui", "--agent", "cloude").code == 2
-        refused = team.start("ui", "--agent", str(team.bin / "nothere.sh"))
+        program = team.bin / "nothere.sh"
+        refused = team.start("ui", "--agent", str(program))
+        assert (refused.code, f"there is no {program}" in refused.err) == (2, True)
+        program.write_text("true\n")
+        refused = team.start("ui", "--agent", str(program))
         assert (refused.code, "is no program that can be run" in refused.err) == (2, True)
         (team.repo / "agent.sh").write_text("")
         refused = team.start("ui", "--agent", "agent.sh")
