@@ -229,6 +229,9 @@ def test_nothing_is_pushed_where_nobody_here_has_agreed(
     assert (refused.code, refused.error["code"]) == (5, "untrusted"), refused
     assert "a pull request for main at github.com" in refused.error["commands"][0]["text"]
     assert quick("config", "set", "land.target", "origin/main").code == 0
+    refused = quick("land", "-m", "a", "--check", "true", "--json", as_="ui", cwd=tree)
+    assert (refused.code, refused.error["code"]) == (5, "untrusted"), refused
+    assert quick("config", "trust", "--yes", as_="human").code == 0
     assert quick("land", "-m", "a", "--check", "true", as_="ui", cwd=tree).code == 10
 
 
