@@ -1,4 +1,4 @@
-"""Names of droids and issues: which are well formed, and suggestions for a mistyped one."""
+"""Names of droids, issues and commits: which are well formed, and what a mistyped one meant."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ _ID_CHARS = 8
 
 _FIRST = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789")
 _REST = _FIRST | frozenset("._-")
+_HEX = frozenset("0123456789abcdef")
 _MARKS = (
     "CLAUDECODE",
     "CLAUDE_CODE_SESSION_ID",
@@ -137,6 +138,11 @@ def id_fault(text: str) -> str:
     is_path = text.startswith((".", "/")) or "/." in text
     is_ref = text.startswith("refs/") or text in ("HEAD", "@")
     return "is a path or a reference of git" if is_path or is_ref else ""
+
+
+def is_commit_id(said: object) -> bool:
+    """Returns whether this is the whole id of a commit: git takes any other word for a name."""
+    return isinstance(said, str) and len(said) in (40, 64) and _HEX.issuperset(said)
 
 
 def is_issue_id(text: str) -> bool:

@@ -6,7 +6,7 @@ type reads as its default. `docs/format.md`, section "Records".
 
 from __future__ import annotations
 
-from queenbee.core.names import EVERYONE
+from queenbee.core.names import EVERYONE, is_commit_id
 from queenbee.core.reviews.review import REVIEW, Review
 from queenbee.core.timestamps import instant_ms
 
@@ -90,8 +90,7 @@ class Commit(OptionalText):
 
     def __get__(self, record: Record, owner: type | None = None) -> str | None:
         said = super().__get__(record, owner)
-        is_one = said is not None and len(said) in (40, 64) and {*said} <= {*"0123456789abcdef"}
-        return said if is_one else None
+        return said if is_commit_id(said) else None
 
 
 class Flag:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import time
 from contextlib import suppress
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from queenbee.core.command_lines import no_dash
@@ -172,7 +173,7 @@ class Neighbours:
         """Returns how many commits of the main branch the present worktree lacks; 0 as long as
         nobody has agreed to where work lands: nobody is to follow that.
         """
-        here, lacks = self._follower(), 0
+        here, lacks = self._follower, 0
         if here is not None and self._target not in (None, here.head):
             asked = ("rev-list", "--count", f"HEAD..{self._target}", "--")
             with suppress(ExternalFailure):
@@ -184,7 +185,7 @@ class Neighbours:
         """Returns the files that the main branch has changed since the present worktree left it;
         none as long as nobody has agreed to where work lands.
         """
-        here = self._follower()
+        here = self._follower
         if here is None:
             return set()
         try:
@@ -192,6 +193,7 @@ class Neighbours:
         except ExternalFailure:
             return set()
 
+    @cached_property
     def _follower(self) -> Worktree | None:
         """Returns the present worktree, if it may follow the main branch."""
         from queenbee.store.trust import builds_on_target  # noqa: PLC0415 - start-up

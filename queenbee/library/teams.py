@@ -56,11 +56,16 @@ def options_of(hive: Hive, given: Sequence[str] | None) -> list[str]:
     return said
 
 
-def prepare(hive: Hive, tell: Callable[[str], None], *, unchecked: bool = False) -> None:
-    """Tells what is in the way of landings. Raises as `refuse_hindered`, `InvalidInput` if there is
-    no check and it is not meant to be `unchecked`, and `Untrusted`.
-    """
+def prepare(hive: Hive, tell: Callable[[str], None], *, unchecked: bool) -> None:
+    """Tells what is in the way of landings. Raises as `refuse_hindered` and `ask_unseen`."""
     refuse_hindered(hive, tell)
+    ask_unseen(hive, unchecked=unchecked)
+
+
+def ask_unseen(hive: Hive, *, unchecked: bool) -> None:
+    """Asks for what nobody here has seen. Raises `InvalidInput` if there is no check and it is not
+    meant to be `unchecked`, and `Untrusted`.
+    """
     if not unchecked and not hive.layout.settings.land_check:
         raise InvalidInput(
             "no check is set, so nothing that the agents make would land",

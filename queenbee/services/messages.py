@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     """A message to send: the arguments of `Messages.send`, by name."""
 
 KIND = "messages"
+ANSWER = "YOUR ANSWER"
+"""What stands for the answer in a command that is suggested."""
 FRESH_MS = 24 * 3_600_000
 """A message to everyone also reaches a droid that joins the hive within this time."""
 _ISSUE_THREAD = "issue:"
@@ -259,8 +261,10 @@ class Messages:
         read, and wants an answer still.
         """
         newest = self.inbox(droid=person, limit=limit)
-        asked = [each for each in newest if each.read_at and each.wants_answer]
-        return [*self.inbox(unread=True, droid=person, limit=limit), *asked][:limit]
+        unread = [each for each in newest if not each.read]
+        if len(newest) == limit:  # Some that are older may be unread.
+            unread = self.inbox(unread=True, droid=person, limit=limit)
+        return [*unread, *(each for each in newest if each.read and each.wants_answer)][:limit]
 
     def count(self, *, unread: bool = False, droid: str | None = None) -> int:
         """Returns how many messages to `droid` (default: the actor) there are."""

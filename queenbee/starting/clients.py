@@ -193,12 +193,11 @@ def client_of(command: str, env: Mapping[str, str]) -> Client:
     if known is None:
         program = command.split(" ")[0]
         if os.path.isabs(program) and not os.access(program, os.X_OK):
-            can_be = os.path.exists(program)
+            if not os.path.exists(program):
+                raise InvalidInput(f"there is no {program}", hint="name a program that is there")
             raise InvalidInput(
-                f"{program} is no program that can be run" if can_be else f"there is no {program}",
-                hint=f"{suggested('chmod +x', program)}, or name another program"
-                if can_be
-                else "name a program that is there",
+                f"{program} is no program that can be run",
+                hint=f"{suggested('chmod +x', program)}, or name another program",
             )
         if os.path.isfile(program) and not (
             "/" in program or shutil.which(program, path=env.get("PATH"))

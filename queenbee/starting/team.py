@@ -16,7 +16,7 @@ from queenbee.git.beforehand.rehearsal import clear_up, rehearse
 from queenbee.git.hosts.issue_exchange import exchange
 from queenbee.git.landed import commit_records
 from queenbee.git.worktrees.pruning import prune
-from queenbee.services.telling.people import of_message
+from queenbee.services.telling.people import of_message, way_to_answer
 from queenbee.starting.clients import CLIENTS
 from queenbee.starting.crew import Crew
 from queenbee.starting.ending import Ended, Reason
@@ -212,8 +212,7 @@ class Team:
             if each.from_ in own and not each.by_hive and each.id not in self._passed_on:
                 self._passed_on.add(each.id)
                 short = self._hive.short_ids("messages", [each.id])[each.id]
-                way = suggested("queen answer", short, "YOUR ANSWER")
-                self._tell(f"{of_message(each).text}: {way}")
+                self._tell(f"{of_message(each).text}: {way_to_answer(short)}")
 
     def _tick(self, worker: BeadWorker) -> None:
         others = (each for each in self.workers if each is not worker and not each.is_over)

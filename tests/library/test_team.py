@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from hives import git
 from teams import WORKS, Team
 
 from queenbee import Hive
-from queenbee.errors import InvalidInput
+from queenbee.errors import InvalidInput, NothingLands
 from queenbee.store.droids.roster import Entry
 
 pytestmark = pytest.mark.slow
@@ -65,3 +66,11 @@ def test_without_a_check_it_is_refused_before_anything_starts(team: Team, lead: 
     team.set("land.check", "")
     with Hive.open(team.repo, droid="lead") as hive, pytest.raises(InvalidInput, match="no check"):
         hive.team("amber", agent=team.agent(WORKS))
+
+
+def test_a_team_does_not_begin_where_nothing_can_land(team: Team) -> None:
+    team.issues(1)
+    git(team.repo, "switch", "-q", "--detach")
+    with Hive.open(team.repo, droid="lead") as hive, pytest.raises(NothingLands):
+        hive.team("amber", agent=team.agent(WORKS))
+    assert not (team.repo.parent / "repo-amber").exists()

@@ -272,9 +272,10 @@ def answer(hive: Hive, message_id: str, body: str) -> Message:
 
     A person also answers what agents ask human: under the name that is set, or as human.
     """
+    from queenbee.services.messages import ANSWER  # noqa: PLC0415 - start-up
     from queenbee.store.callers.agent_above import is_agent  # noqa: PLC0415 - start-up
 
-    if body in ("TEXT", "YOUR ANSWER"):
+    if body in ("TEXT", ANSWER):
         hint = suggested("queen answer", message_id, "what you want to say")
         raise InvalidInput(f"{body} stands for what you want to say", hint=hint)
     with suppress(QueenError):

@@ -160,9 +160,9 @@ def _started(hive: Hive, wanted: Wanted, *, opens: bool) -> Answer:
     ask = partial(_lets_run, hive) if _asks() else None
     crew = Crew(hive, wanted, env=os.environ, tell=_said, ask=ask)
     # Nobody is asked anything where nothing can land; what else is in the way, the team tells.
-    teams.refuse_hindered(hive, lambda text: None)
+    teams.refuse_hindered(hive, _said if opens else lambda text: None)
     _settle_check(hive, [each.name for each in crew.clients().values()] if _asks() else [])
-    teams.prepare(hive, _said if opens else lambda text: None, unchecked=True)
+    teams.ask_unseen(hive, unchecked=True)
     if opens:
         crew.open()
         return Answer(None, yes=True)

@@ -52,7 +52,6 @@ _ENDED = (
     (False, "is still assigned to", "are still assigned to"),
 )
 _WAIT = "10m"
-_ANSWER = "YOUR ANSWER"
 _BEGINNING = (
     "queen worktree add NAME, and there: queen next; or queen start; here: queen next --as NAME"
 )
@@ -508,13 +507,16 @@ def show_status(status: Status) -> None:
 
 def _show_asked(messages: Sequence[Message]) -> None:
     """Shows what agents wrote to `human`, and how to answer."""
-    from queenbee.services.telling.people import of_message  # noqa: PLC0415 - start-up
+    from queenbee.services.telling.people import (  # noqa: PLC0415 - start-up
+        of_message,
+        way_to_answer,
+    )
 
     short = short_ids("messages", messages[:_SHOWN])
     for each in messages[:_SHOWN]:
         want, ways = of_message(each), []
         if not each.by_hive:
-            ways.append(suggested("queen answer", short[want.about], _ANSWER))
+            ways.append(way_to_answer(short[want.about]))
         if want.kind != "answer":
             ways.append("queen msg read --as human")
         way = ", or ".join(ways)

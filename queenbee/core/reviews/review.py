@@ -5,6 +5,8 @@ A command that finds none does without what this module loads: plain Python.
 
 from __future__ import annotations
 
+from queenbee.core.names import is_commit_id
+
 TYPE_CHECKING = False  # Spares the 9 ms that typing takes.
 if TYPE_CHECKING:
     from typing import Self
@@ -68,8 +70,7 @@ class Review:
         if not all(isinstance(each, str) for each in texts):
             return None
         found = cls(number, **dict(zip(_TEXTS, map(str, texts), strict=True)))
-        is_commit = len(found.head) in (40, 64) and set(found.head) <= set("0123456789abcdef")
-        if not is_commit or not found.branch or found.branch.startswith("-"):
+        if not is_commit_id(found.head) or not found.branch or found.branch.startswith("-"):
             return None
         rounds, asks, told = said.get("rounds"), said.get("asks"), said.get("told")
         fork = said.get("fork")

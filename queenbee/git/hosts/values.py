@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-_HEX, _LENGTHS = frozenset("0123456789abcdef"), (40, 64)
+from queenbee.core.names import is_commit_id
 
 
 def at(said: Any, *path: str | int) -> Any:
@@ -24,11 +24,9 @@ def text(said: Any, *path: str | int) -> str:
 
 
 def commit(said: Any, *path: str | int) -> str:
-    """Returns the id of a commit at a path; empty if there is none: git takes any other word for a
-    name of its own.
-    """
+    """Returns the id of a commit at a path; empty if there is none."""
     value = text(said, *path)
-    return value if len(value) in _LENGTHS and _HEX.issuperset(value) else ""
+    return value if is_commit_id(value) else ""
 
 
 def number(said: Any, *path: str | int) -> int:

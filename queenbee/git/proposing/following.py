@@ -80,7 +80,8 @@ def follow(
             raise
         tell(f"pull requests are as they were seen last: {error.message}")
         return
-    _Followed(hive, host, upstream, note, tell).act(reviews, answer)
+    pushed = Pushed(upstream.tree)  # After the answer: what that has of ours was noted before.
+    _Followed(hive, host, upstream, note, pushed, tell).act(reviews, answer)
 
 
 def _proposal(hive: Services, merge: str) -> Proposal:
@@ -97,11 +98,12 @@ class _Followed:
     host: Host
     upstream: Upstream
     note: HostNote
+    pushed: Pushed
     tell: Callable[[str], None]
 
     def act(self, reviews: Mapping[str, Review], answer: Answer) -> None:
         """Does what follows from an answer for each pull request, in the order of their numbers."""
-        own = Pushed(self.upstream.tree).reviews(reviews)
+        own = self.pushed.reviews(reviews)
         by_number: dict[tuple[int, bool, str], list[str]] = {}
         for issue_id, review in reviews.items():
             is_own = issue_id in own  # What others say of a number is for itself, and comes first.
@@ -138,7 +140,7 @@ class _Followed:
         """Returns what the record is about to say, if the host has a later push from here: the
         landing that made it has still to note it.
         """
-        pushed = Pushed(self.upstream.tree).commits(review.branch)
+        pushed = self.pushed.commits(review.branch)
         later = pushed[pushed.index(review.head) + 1 :] if review.head in pushed else []
         if seen is None or seen.head not in later:
             return review
@@ -210,7 +212,7 @@ class _Followed:
         """Removes the branch at the remote, if it is where a push from here left it and no pull
         request needs it. Never fails.
         """
-        if review.head not in Pushed(self.upstream.tree).commits(review.branch):
+        if review.head not in self.pushed.commits(review.branch):
             return
         with suppress(QueenError):
             answer = self.host.look([], [review.branch])

@@ -87,7 +87,8 @@ def refuse_standing(
         )
     said = {name: each for name, each in issues.items() if each is not None}
     proposed = Pushed(layout.tree).reviews(said)
-    lacks = [each for each in proposed if each not in stands_on(layout, proposed)]
+    has = stands_on(layout, proposed)
+    lacks = [each for each in proposed if each not in has]
     if lacks:
         review = proposed[lacks[0]]
         raise Conflict(

@@ -21,6 +21,7 @@ from queenbee.git.outside import outside_git
 from queenbee.git.ownership import branch_note, worktree_note
 from queenbee.git.run import git, line
 from queenbee.git.unfinished import FOLDER
+from queenbee.git.upstream import Upstream
 from queenbee.git.worktrees.worktree_making import add
 from queenbee.store import safe_open
 from queenbee.store.git_files.worktrees import target_ref, worktrees
@@ -76,10 +77,10 @@ def bead_place(hive: Services, issue: Issue, path: str | None = None) -> BeadPla
     top, said_of = here.main_tree or here.common_dir, metadata_of(row)
     branch = _branch(str(said_of["branch"]), top)
     _refuse_ambiguous(hive.layout, branch, issue.id)
-    target = str(target_ref(hive.layout))
+    upstream = Upstream.of_target(hive.layout)
     # The local branch of that name may have what nobody has pushed.
-    is_target = target.removeprefix("refs/remotes/").partition("/")[2] == source
-    base = target if is_target else _ref(source, top)
+    is_target = upstream is not None and upstream.branch == source
+    base = target_ref(hive.layout) if is_target else _ref(source, top)
     if base is None:
         raise NotFound(
             f"{issue.id} begins with the branch {source}, which is not there",

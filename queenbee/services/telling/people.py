@@ -11,8 +11,9 @@ from itertools import starmap
 from typing import TYPE_CHECKING
 
 from queenbee.core.names import PERSON
-from queenbee.core.text import mentioned, one_line, quotation
+from queenbee.core.text import mentioned, one_line, quotation, suggested
 from queenbee.core.timestamps import format_duration, instant_ms
+from queenbee.services.messages import ANSWER
 from queenbee.services.telling.news import MOST_UNREAD
 from queenbee.services.waiting.landing_record import failed_landings
 from queenbee.services.waiting.landing_turn import landers
@@ -80,6 +81,11 @@ def of_message(message: Message) -> Want:
     text = f"{_name(message.from_)} {what}{about}: {quotation(message.subject, _TEXT_CHARS)}"
     kind = "answer" if asks else "message"
     return Want(kind, message.id, text, droid=message.from_, about=message.id)
+
+
+def way_to_answer(short_id: str) -> str:
+    """Returns the command that answers a message, with what stands for the answer."""
+    return suggested("queen answer", short_id, ANSWER)
 
 
 def of_decision(issue: Issue) -> Want:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from queenbee.errors import QueenError
 from queenbee.store.droids.agent_callers import is_by_agent
+from queenbee.store.settings import Settings
 from queenbee.store.trust import (
     BY,
     CLOSING,
@@ -30,8 +31,8 @@ if TYPE_CHECKING:
     from queenbee.store.trust import Proposal
 
 
-WAYS: Mapping[str, object] = {BY: "merge", MERGE: "person", LABELS: (), REVIEWERS: ()}
-"""The settings that say how work lands, each with what it is by default."""
+WAYS = (BY, MERGE, LABELS, REVIEWERS)
+"""The settings that say how work lands."""
 
 
 def note_typed(layout: Layout, proposals: Sequence[Proposal]) -> None:
@@ -73,12 +74,10 @@ def _typed_landing(layout: Layout, name: str, value: object) -> list[Proposal]:
     """
     if name != TARGET and name not in WAYS:
         return []
-    now: dict[str, Any] = {
-        each: getattr(layout.settings, each.replace(".", "_")) for each in (TARGET, *WAYS)
-    }
-    said = {name: (tuple(value) if isinstance(value, list) else value) or WAYS.get(name, "")}
+    now, usual = _landing(layout.settings), _landing(Settings())
+    said = {name: (tuple(value) if isinstance(value, list) else value) or usual[name]}
     before, whole = _whole(layout, now), _whole(layout, {**now, **said})
-    alone = _whole(layout, {TARGET: now[TARGET], **WAYS, **said})
+    alone = _whole(layout, {**usual, TARGET: now[TARGET], **said})
     trust = Trust(layout)
     if trust.unseen([before]):
         is_placed = name == TARGET or not trust.unseen(of_target(layout))
@@ -87,11 +86,17 @@ def _typed_landing(layout: Layout, name: str, value: object) -> list[Proposal]:
     return [replace(whole, more=()), whole]
 
 
+def _landing(settings: Settings) -> dict[str, Any]:
+    """Returns where and how work lands, by setting."""
+    return {each: getattr(settings, each.replace(".", "_")) for each in (TARGET, *WAYS)}
+
+
 def _whole(layout: Layout, said: Mapping[str, Any]) -> Proposal:
     """Returns what landings move where the settings say this, also with what changes nothing yet:
     it counts once work is proposed, or lands at a remote.
     """
     ways = {each.partition(".")[2]: said[each] for each in WAYS}
     found = target_proposal(layout, said[TARGET], **ways)
-    more = (f"{each} = {said[each]}" for each in WAYS if said[each] != WAYS[each])
+    usual = _landing(Settings())
+    more = (f"{each} = {said[each]}" for each in WAYS if said[each] != usual[each])
     return found if found.origin == BY else replace(found, more=(*more,))

@@ -184,7 +184,8 @@ def ended_ms(layout: Layout, name: str) -> int:
     """Returns when the last run ended, if an agent was of that or an earlier one, and its process
     has ended, too; else 0.
     """
-    at_ms, ran = _ended(layout).get("at_ms"), _ended(layout).get("programs")
+    said = _ended(layout)
+    at_ms, ran = said.get("at_ms"), said.get("programs")
     if not isinstance(at_ms, int) or not isinstance(ran, dict) or name not in ran:
         return 0
     return 0 if any(each.name == name for each in everybody(layout)) else at_ms
