@@ -5,8 +5,9 @@ A name is no proof: a row, another agent or a person may give anything the name 
 QueenBee makes gets a note in the git folder, where nothing arrives from elsewhere. The note of a
 worktree stands beside git's config, and not where an agent that commits has to write; it has a mark
 that is also in the worktree's own git directory, so that it ends with that. That of a branch is in
-the repository's config, in the section of the branch: git moves it when the branch is renamed, and
-removes it with the branch, so that a later branch of that name is not taken for ours. ADR 0040.
+the repository's config, in the section of the branch, which git removes with the branch, so that a
+later branch of that name is not taken for ours; and it names the branch, since git moves or copies
+it with one that somebody takes over under another name. ADR 0040.
 """
 
 from __future__ import annotations
@@ -90,24 +91,29 @@ def is_of_droid(place: Worktree, droid: str) -> bool:
 
 
 def branch_note(layout: Layout, branch: str) -> MadeNote | None:
-    """Returns the note of a branch that QueenBee made, or None."""
+    """Returns the note of a branch that QueenBee made, or None; also of one with another name."""
     # Only the repository's own file counts: it may include one that git tracks.
     how = ("config", "--local", "--no-includes", "--get", f"branch.{branch}.{_NOTE}")
     said = line(*how, cwd=layout.tree, repository={})
-    return _read(said.encode(errors="surrogateescape")) if said is not None else None
+    note = _read(said.encode(errors="surrogateescape")) if said is not None else None
+    return note if note is not None and note.branch == branch else None
 
 
 def bead_branches(layout: Layout) -> dict[str, str]:
-    """Returns the branches that QueenBee made for sprint beads, each with its bead."""
+    """Returns the branches that QueenBee made for sprint beads, each with its bead; also under the
+    name that one has by now.
+    """
     if layout.common_dir is None:
         return {}
     said = config_entries(os.path.join(layout.common_dir, "config"))
-    notes = (
-        _read(value.encode(errors="surrogateescape"))
+    notes = {
+        section.removeprefix("branch."): _read(value.encode(errors="surrogateescape"))
         for section, name, value in said
         if name == _NOTE and section.startswith("branch.")
-    )
-    return {each.branch: each.bead for each in notes if each is not None and each.bead}
+    }
+    found = [(name, each) for name, each in notes.items() if each is not None]
+    beads = {name: each.bead for name, each in found if each.bead}
+    return {each.branch: each.bead for _, each in found if each.bead} | beads
 
 
 def note_emptied(git_dir: str, now_ms: int) -> None:

@@ -306,7 +306,10 @@ class Team:
             raise
         if self._hive.layout.settings.team_prune:
             names = [each.name for each in self.workers]
-            for gone in prune(self._hive, droids=names).removed:
+            pruned = prune(self._hive, droids=names)
+            for kept in pruned.kept:
+                self._tell(f"kept {kept.path}: {kept.why}")
+            for gone in pruned.removed:
                 also = f"; gone with it, ignored by git: {named(gone.ignored)}" * bool(gone.ignored)
                 self._tell(f"removed {gone.place.path}: all of it has landed{also}")
         return ended

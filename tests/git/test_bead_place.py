@@ -11,6 +11,7 @@ from hives import QuickQueen, commit_file, git, write_lines
 
 from queenbee import Hive
 from queenbee.errors import Conflict, InvalidInput, NotFound
+from queenbee.git.ownership import bead_branches
 from queenbee.git.worktrees.bead_place import BeadPlace, bead_place, sprint_worktree
 
 FIXTURES = Path(__file__).parents[1] / "documents" / "fixtures" / "sprint"
@@ -70,6 +71,23 @@ def test_it_begins_with_no_branch_that_somebody_pushed_and_that_has_not_landed(
     made = queen("worktree", "add", "--bead", "bd-1", "--adopt", "develop", as_="ui")
     assert made.code == 0, made
     assert (repo.parent / "repo-worktrees/sprint/1-2-auth-api/evil.txt").exists()
+
+
+@pytest.mark.parametrize("how", ["-m", "-c"])
+def test_its_branch_is_a_persons_who_took_it_over_under_another_name(repo: Path, how: str) -> None:
+    """Git moves and copies our note with it, and a row may name any branch."""
+    hive = beads(repo, row(repo))
+    commit_file(Path(sprint_worktree(hive, "bd-1", "ui").path), "half.txt")
+    git(repo, "worktree", "remove", f"{repo.parent}/repo-worktrees/sprint/1-2-auth-api")
+    git(repo, "branch", how, "sprint/1-2-auth-api", "my-own")
+    own = row(repo, branch="my-own", worktree_path=f"{repo.parent}/repo-my-own")
+    write_lines(repo / ".beads" / "issues.jsonl", own | {"updated_at": "2096-01-01T00:00:00Z"})
+    with pytest.raises(Conflict, match="needs the branch my-own, which QueenBee did not make"):
+        sprint_worktree(hive, "bd-1", "ui")
+    names = {"my-own": "bd-1", "sprint/1-2-auth-api": "bd-1"}
+    assert bead_branches(hive.layout) == names  # What is there has still to be judged.
+    made = QuickQueen(repo)("worktree", "add", "--bead", "bd-1", "--adopt", "my-own", as_="ui")
+    assert made.code == 0, made
 
 
 def test_it_begins_with_no_work_of_a_person_that_has_not_landed(repo: Path) -> None:

@@ -19,7 +19,7 @@ from hives import Queen, QuickQueen, commit_file, git
 from live_processes import is_alive
 from made_worktrees import STOPPING, add, opened, remove
 
-from queenbee.errors import Conflict, ExternalFailure
+from queenbee.errors import Conflict, ExternalFailure, NotFound
 from queenbee.git.worktrees import worktree_care, worktree_removal
 
 
@@ -71,6 +71,17 @@ def before(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any, str, Callable[...,
         monkeypatch.setattr(module, name, called)
 
     return patch
+
+
+def test_a_record_gives_no_worktree_to_a_droid(repo: Path, quick: QuickQueen) -> None:
+    git(repo, "worktree", "add", "-q", "-b", "mine", "../theirs")
+    path = repo.parent / "theirs"
+    assert quick("issue", "new", "one", "--id", "x-1", as_="human").code == 0
+    opened(path, "api").assignments.claim("x-1")
+    opened(path, "api").assignments.release("x-1")
+    with pytest.raises(NotFound):
+        remove(opened(repo), "api")
+    assert remove(opened(repo), "theirs").path == str(path)
 
 
 @pytest.mark.parametrize("force", [False, True])

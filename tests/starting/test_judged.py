@@ -180,10 +180,14 @@ class TestASprintBead:
         git(place, "commit", "-qm", "evil")
         return bead["id"], made.json["branch"]
 
-    def test_does_not_land_by_a_merge_of_its_branch(self, sprints: Sprints) -> None:
+    @pytest.mark.parametrize("renamed", [False, True])
+    def test_does_not_land_by_a_merge_of_its_branch(self, sprints: Sprints, renamed: bool) -> None:
         """Of a bead of another agent, in one's own worktree, under one's own issue."""
         team, (bead, branch) = sprints.team, self.evil(sprints)
         team.issues(1)
+        if renamed:
+            git(team.repo, "branch", "-m", branch, "moved")
+            branch = "moved"
         text = f'exec > "$0.tried" 2>&1; git merge -q {branch}; queen land x-1 -m x'
         team.start("amber", "--agent", team.agent(text), "--issues", "x-1", "--max-failures", "1")
         tried = (team.bin / "agent.tried").read_text()

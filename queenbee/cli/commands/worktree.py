@@ -151,12 +151,12 @@ def _show_removed(removed: Removed) -> None:
 def remove(hive: Hive, name: str, force: bool) -> Removed:
     """Remove a worktree of which nothing would be lost
 
-    NAME is that of its folder, branch or droid, or its path; also that of the checkout in which
-    landings are checked, unless one is under way. It refuses if its droid has an issue
-    there, if it has commits that are not on the main branch or that no branch has, files that are
-    not committed, or a repository in it with commits that no remote has. With --force, such files
-    and commits that no branch has are kept on a branch unfinished/NAME; that repository is lost.
-    An agent of queen start removes only what it has made.
+    NAME is that of its folder or branch, its path, or the droid that it was made for; also that of
+    the checkout in which landings are checked, unless one is under way. It refuses if its droid has
+    an issue there, if it has commits that are not on the main branch or that no branch has, files
+    that are not committed, or a repository in it with commits that no remote has. With --force,
+    such files and commits that no branch has are kept on a branch unfinished/NAME; that repository
+    is lost. An agent of queen start removes only what it has made.
     """
     return hive.worktrees.remove(name, force=force)
 

@@ -371,7 +371,9 @@ def _refuse_locked(place: Place) -> None:
 def _named(hive: Services, name: str) -> Place:
     every = places(hive)
     by_folder = [each for each in every if name in (each.name, each.path)]
-    for found in (by_folder, [each for each in every if name in (each.branch, each.droid)]):
+    # A record may give anybody's worktree to a droid.
+    own = [each for each in every if name == each.branch or (each.is_named and name == each.droid)]
+    for found in (by_folder, own):
         if len(found) == 1:
             return found[0]
         if found:
