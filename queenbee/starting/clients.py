@@ -54,7 +54,7 @@ class Client:
     ) -> CommandLine:
         """Returns the program and its arguments; with a session, it goes on with that one.
 
-        A clone may have written the session into a row: what is no plain id is not gone on with.
+        What is no plain id is not gone on with.
         """
         if not self.loops:
             return shell_line(self.name)

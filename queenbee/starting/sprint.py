@@ -26,6 +26,7 @@ from queenbee.git.run import git, line, names_in
 from queenbee.git.unfinished import WorktreeKeeper, branch_part
 from queenbee.git.worktrees.bead_place import bead_place, leave_worktree, sprint_worktree
 from queenbee.store import safe_open
+from queenbee.store.droids import roster
 from queenbee.store.git_files.worktrees import target_ref, worktrees
 from queenbee.workflows.beads import record_history, set_metadata
 
@@ -184,7 +185,9 @@ class Sprint:
         )
 
     def note_session(self, session: str) -> None:
-        """Notes the session of the bead's team, unless it has one."""
+        """Notes the session of the bead's team, also in its row, unless that has one."""
+        if session:
+            roster.note_session(self.hive.layout, self.issue_id, session)
         if session and not SprintBead(self.row).metadata.get("scrum_master_session_id"):
             said = f"metadata.scrum_master_session_id={json.dumps(session)}"
             set_metadata(self.hive, self.issue_id, [said])
@@ -358,19 +361,14 @@ class Sprint:
 
 
 def team_session(hive: Hive, issue_id: str) -> str:
-    """Returns the session of a bead's team: its own, or the last that a bead of its team has."""
-    every = hive.issues.all()
-    team = every[issue_id].team
-    found = [
-        (each.id == issue_id, str(each.updated_at), session)
-        for each in every.values()
-        if each.team == team
-        and isinstance(
-            session := SprintBead(each.fields).metadata.get("scrum_master_session_id"), str
-        )
-        and session
-    ]
-    return max(found)[2] if found else ""
+    """Returns the session of a bead's team on this machine: its own, or the last that a bead of its
+    team has.
+    """
+    noted = roster.sessions(hive.layout)
+    issues = hive.issues.some({*noted, issue_id})
+    team = issues[issue_id].team
+    theirs = [noted[each] for each in noted if each in issues and issues[each].team == team]
+    return noted.get(issue_id) or next(reversed(theirs), "")
 
 
 def is_fatal(row: Mapping[str, Any]) -> bool:

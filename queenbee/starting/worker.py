@@ -174,6 +174,7 @@ class Worker(PlacedAgent):
         if self._pauses():
             return
         following(self.hive, None, self.tell)
+        self._tell_left()
         held = self.held()
         # Others may wait for an issue that it has.
         if held is None and (why := self.no_room()):
@@ -399,8 +400,9 @@ class Worker(PlacedAgent):
                 tip = f"refs/heads/{each.branch}"
                 cwd = self.home.layout.tree
                 is_left = line("rev-parse", tip, cwd=cwd, repository={}) == each.head
-                is_wanted = self.entry.only is None or each.issue_id in self.entry.only
-                is_left = is_left and is_wanted and each.branch.startswith(FOLDER)
+                is_left = (
+                    is_left and self.entry.wants(each.issue_id) and each.branch.startswith(FOLDER)
+                )
             else:
                 is_own = held is not None and held.issue_id == each.issue_id
                 is_left = is_own and each.path == self.made.path and self._is_as_left(each.head)

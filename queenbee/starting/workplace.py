@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
 from queenbee.core.command_lines import command_line, no_dash
+from queenbee.core.text import suggested
 from queenbee.errors import NotFound, QueenError
 from queenbee.git.landing.committing import RECORDS
 from queenbee.git.run import git, line
@@ -17,6 +18,7 @@ from queenbee.git.worktrees.preparing import is_prepared
 from queenbee.git.worktrees.slots import variables
 from queenbee.git.worktrees.worktree_making import add
 from queenbee.git.worktrees.worktree_mending import WorktreeMender
+from queenbee.services.work.members import not_to_begin
 from queenbee.starting.agent_process import AgentProcess
 from queenbee.starting.handover import Handover
 from queenbee.starting.landing_result import abort_landing
@@ -45,6 +47,8 @@ class PlacedAgent(AgentProcess):
     """Why the last one was not enough."""
     _failures: str = ""
     """The end of what that printed, or what its landing said."""
+    _left: set[str] = field(default_factory=set)
+    """The issues that it has and leaves alone, of which it was said."""
 
     def __post_init__(self) -> None:
         self._handover = Handover(self.home.layout, self.name, self.env, loops=self.client.loops)
@@ -52,13 +56,23 @@ class PlacedAgent(AgentProcess):
 
     def held(self) -> Assignment | None:
         """Returns its unfinished issue, or None. One in review is none until it is to be mended."""
+        left = not_to_begin(self.hive, self.name, self.entry)
         every = self.hive.assignments.find(droid=self.name)
-        found = [each for each in every if each.review is None or each.review.asks_droid]
+        mine = (each for each in every if each.issue_id not in left)
+        found = [each for each in mine if each.review is None or each.review.asks_droid]
         issues = self.hive.issues.some(each.issue_id for each in found)
         open_ = (
             one for one in found if one.issue_id not in issues or not issues[one.issue_id].done
         )
         return next(open_, None)
+
+    def _tell_left(self) -> None:
+        """Tells which issues it has and leaves alone, each once."""
+        for each in sorted(not_to_begin(self.hive, self.name, self.entry) - self._left):
+            self._left.add(each)
+            why = "is not ready" if self.entry.wants(each) else "is not one of --issues"
+            back = suggested("queen release", each, as_=self.name)
+            self.tell(f"{self.name} leaves {each} alone, which it has: it {why}; {back}")
 
     def _make_fit(self) -> None:
         """Puts its worktree right, whatever its last process did to it: the work is kept."""

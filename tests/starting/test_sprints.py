@@ -9,6 +9,7 @@ import pytest
 from hives import git
 from teams import LIMIT_S, ONE, PASSES, Sprints
 
+from queenbee.starting.sprint import team_session
 from queenbee.store.droids import roster
 
 PLAN = """\
@@ -128,6 +129,21 @@ class TestAPlan:
         assert len(web) == 2
         assert len(sessions) == 1
         assert lines[2] == lines[4]
+
+    def test_goes_on_with_no_session_that_only_a_row_names(self, sprints: Sprints) -> None:
+        team = sprints.team
+        plan = PLAN.replace("\n- Write", "\n**Team:** web\n- Write")
+        (team.repo / "plan.md").write_text(plan)
+        assert team.quick("plan", "import", "plan.md", as_="lead").code == 0
+        rows = sprints.beads()
+        first, second = (x["id"] for x in rows if x["metadata"]["team_name"] == "web")
+        other = next(x["id"] for x in rows if x["metadata"]["team_name"] != "web")
+        said = "metadata.scrum_master_session_id=of-a-person"
+        assert team.quick("bead", "edit", first, "--set", said, as_="eve").code == 0
+        assert team_session(team.hive(), first) == ""
+        for issue_id, session in ((first, "own"), (other, "others")):
+            roster.note_session(team.hive().layout, issue_id, session)
+        assert [team_session(team.hive(), each) for each in (first, second)] == ["own", "own"]
 
     @pytest.mark.thorough
     def test_waits_for_the_gate_of_a_phase(self, sprints: Sprints) -> None:

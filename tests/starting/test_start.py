@@ -64,9 +64,16 @@ class TestATeam:
     @pytest.mark.thorough
     def test_removes_its_worktrees_at_its_end_where_that_is_set(self, team: Team) -> None:
         team.set("team.prune", "true")
-        commit_file(team.repo, ".gitignore", "*.log\n")
+        team.set("worktree.setup", "touch out.log")
+        commit_file(team.repo, ".gitignore", "*.log\n*.sqlite\n")
         team.issues(1)
-        ran = team.start("ui", "--agent", team.agent("echo > out.log\n" + WORKS))
+        assert team.queen("worktree", "add", "ui").code == 0
+        (team.repo.parent / "repo-ui" / "dev.sqlite").touch()
+        ran = team.start("ui", "--agent", team.agent(WORKS))
+        assert "repo-ui: git ignores dev.sqlite there, which its set-up did not make" in ran.out
+        (team.repo.parent / "repo-ui" / "dev.sqlite").unlink()
+        assert team.queen("issue", "new", "more", "--id", "x-2", as_="lead").code == 0
+        ran = team.start("ui", "--agent", team.agent(WORKS))
         assert ran.code == 0, ran
         assert "repo-ui: all of it has landed; gone with it, ignored by git: out.log" in ran.out
         assert not (team.repo.parent / "repo-ui").exists()
@@ -84,6 +91,14 @@ class TestATeam:
         assert team.queen("worktree", "add", "ui", "--path", str(place)).code == 0
         assert team.start("ui", "--agent", team.agent("pwd > where\n" + WORKS)).code == 0
         assert (team.repo / "where").read_text().strip() == str(place)
+
+    def test_leaves_alone_what_somebody_assigned_beside_them(self, team: Team) -> None:
+        team.issues(2)
+        assert team.queen("issue", "assign", "x-1", "ui", "--new", as_="eve").code == 0
+        ran = team.start("ui", "--agent", team.agent(WORKS), "--issues", "x-2")
+        assert (ran.code, ran.out.count("ui leaves x-1 alone, which it has")) == (0, 1), ran
+        assert team.done() == {"x-2": ["ui"]}
+        assert [each.issue_id for each in team.hive().assignments.find(droid="ui")] == ["x-1"]
 
     def test_does_only_the_issues_that_are_named(self, team: Team) -> None:
         team.issues(3)

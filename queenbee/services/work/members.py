@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING
 
 from queenbee.core.timestamps import format_duration, format_ms
 from queenbee.services.waiting.landing_record import issues_landing
+from queenbee.store.droids import roster
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from queenbee.core.records import Assignment, Reservation
     from queenbee.services.hive import Services
+    from queenbee.store.droids.roster import Entry
 
 
 class Member:
@@ -136,7 +138,23 @@ def to_land(hive: Services, droid: str) -> list[str]:
     """Returns the issues that a droid has, without those that are landing or in review, if it has
     others.
     """
-    found = hive.assignments.find(droid=droid)
-    mine, reviewed = ([each.issue_id for each in found], {*hive.assignments.in_review(droid)})
-    gone = reviewed.union(issues_landing(hive.layout, droid))
+    left = not_to_begin(hive, droid, roster.looked_after(hive.layout, droid))
+    found = (each.issue_id for each in hive.assignments.find(droid=droid))
+    mine, reviewed = [each for each in found if each not in left], hive.assignments.in_review(droid)
+    gone = {*reviewed, *issues_landing(hive.layout, droid)}
     return [each for each in mine if each not in gone] or mine
+
+
+def not_to_begin(hive: Services, droid: str, agent: Entry | None) -> set[str]:
+    """Returns the issues that an agent of a team has and leaves alone, since anybody may assign
+    one: of those that it has not begun, what it was not started for and what is not ready.
+    """
+    if agent is None:
+        return set()
+    given = hive.assignments.find(droid=droid)
+    held = [each.issue_id for each in given if each.issue_id != agent.issue_id]
+    if not held:
+        return set()
+    found = hive.issues.standings_of(held)
+    waits = {key for key, each in found.items() if not (each.issue.done or each.startable(droid))}
+    return waits | {each for each in held if not agent.wants(each)}

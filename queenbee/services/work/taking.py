@@ -14,7 +14,14 @@ from queenbee.core.timestamps import format_duration
 from queenbee.errors import Busy, Taken
 from queenbee.services.waiting.attempts import Watch, until
 from queenbee.services.waiting.landing_record import issues_landing
-from queenbee.services.work.members import Member, live_leases, silence, team, to_land
+from queenbee.services.work.members import (
+    Member,
+    live_leases,
+    not_to_begin,
+    silence,
+    team,
+    to_land,
+)
 from queenbee.services.work.relief import relieve
 from queenbee.services.work.share import offered_share
 from queenbee.services.work.shared_files import Subjects, files_of, to_take
@@ -433,13 +440,15 @@ def _first(hive: Services, place: PlaceInLine) -> tuple[list[Issue], list[str]]:
 
 def _mine(hive: Services) -> Assignment | None:
     """Returns the oldest active assignment of the actor whose issue is neither done nor landing,
-    nor in review: but first one whose review asks for something.
+    nor in review, nor to be left alone: but first one whose review asks for something.
     """
-    landing = issues_landing(hive.layout, hive.own_actor)
-    found = hive.assignments.find(droid=hive.own_actor)
+    droid = hive.own_actor
+    gone = not_to_begin(hive, droid, roster.looked_after(hive.layout, droid))
+    gone |= {*issues_landing(hive.layout, droid)}
+    found = hive.assignments.find(droid=droid)
     asking = [each for each in found if each.review is not None and each.review.asks_droid]
     begun = [each for each in found if each.review is None]
-    active = [each for each in (*asking, *begun) if each.issue_id not in landing]
+    active = [each for each in (*asking, *begun) if each.issue_id not in gone]
     issues = hive.issues.some(each.issue_id for each in active)
     for each in active:
         if each.issue_id not in issues or not issues[each.issue_id].done:

@@ -27,6 +27,7 @@ _MOST_BYTES = 2**16
 _MOST_WAITING_BYTES = 2**20
 _WAITING = ".waits"
 _UNSEEN = "unseen"
+_SESSIONS, _MOST_SESSIONS = "sessions", 200
 _TEXTS = ("client", "path", "state", "process", "issue_id", "session", "supervisor", "team")
 STEPS = ("developing", "judging")
 """The states of an agent that works on a sprint bead, which is landed for it."""
@@ -74,13 +75,16 @@ class Entry:
         """Returns whether this is the worktree that it was given."""
         return bool(self.path) and os.path.realpath(self.path) == os.path.realpath(tree)
 
+    def wants(self, issue_id: str) -> bool:
+        """Returns whether an issue is one of those that it was started for."""
+        return self.only is None or issue_id in self.only
+
     def may_take(self, issue: Issue) -> bool:
         """Returns whether it may take an issue. A sprint bead is given to it by `queen start`."""
         team = issue.team
         if team is not None and (team in self.avoids or not self.is_looked_after_here):
             return False
-        allowed = self.only is None or issue.id in self.only
-        return allowed and not self.is_ending and issue.id not in self.without
+        return self.wants(issue.id) and not self.is_ending and issue.id not in self.without
 
     def sentence(self) -> str:
         """Returns its line: what runs it, what it does, and how much it has landed."""
@@ -161,6 +165,21 @@ def note_end(
     known = programs(layout) | ran
     ended = {"at_ms": at_ms, "said": said, "programs": known, "given_back": given_back or {}}
     keep(os.path.join(folder(layout), "ended"), ended)
+
+
+def note_session(layout: Layout, issue_id: str, session: str) -> None:
+    """Notes the session in which an agent of a team worked on a sprint bead. Never fails."""
+    known = {key: said for key, said in sessions(layout).items() if key != issue_id}
+    last = [*known.items(), (issue_id, session)][-_MOST_SESSIONS:]
+    keep(os.path.join(folder(layout), _SESSIONS), dict(last))
+
+
+def sessions(layout: Layout) -> dict[str, str]:
+    """Returns the last session of each sprint bead on this machine, the latest last: what a row
+    says of one, anybody may have written.
+    """
+    said = recall(os.path.join(folder(layout), _SESSIONS), _MOST_BYTES)
+    return {key: str(each) for key, each in said.items()} if isinstance(said, dict) else {}
 
 
 def given_back(layout: Layout) -> dict[str, bool]:

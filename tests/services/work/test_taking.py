@@ -19,6 +19,7 @@ from queenbee.core.queue import Want
 from queenbee.errors import Busy, Held
 from queenbee.services.waiting.pauses import finish
 from queenbee.services.work import taking
+from queenbee.services.work.members import to_land
 from queenbee.services.work.taking import Begin, Nothing
 from queenbee.store.droids import roster
 from queenbee.store.droids.liveness import described
@@ -147,6 +148,27 @@ def test_an_issue_that_one_has_already_comes_again(hive: Hive, tracker: Path) ->
     assert not begun(hive)["again"]
     again = begun(hive)
     assert (again["issue_id"], again["again"]) == ("qb-1", True)
+
+
+@pytest.mark.parametrize(
+    ("entry", "fields", "begins"),
+    [
+        ({"only": ["qb-2"]}, {}, "qb-2"),
+        ({}, {"status": "deferred"}, "qb-2"),
+        ({"issue_id": "qb-1"}, {"status": "deferred"}, "qb-1"),
+        ({}, {}, "qb-1"),
+    ],
+)
+def test_an_agent_of_a_team_begins_nothing_that_was_only_assigned_to_it(
+    hive: Hive, tracker: Path, entry: dict[str, Any], fields: dict[str, Any], begins: str
+) -> None:
+    write_lines(tracker, row("qb-1"), row("qb-2"))
+    hive.assignments.claim("qb-1")
+    write_lines(tracker, row("qb-1", updated_at="2096-01-01T00:00:00Z", **fields))
+    said = {"supervisor": described(os.getpid()), **entry}
+    roster.write(hive.layout, roster.Entry(hive.actor, said))
+    assert begun(hive)["issue_id"] == begins
+    assert to_land(hive, hive.actor) == [begins]  # Nor does a landing complete it.
 
 
 def test_one_that_was_closed_meanwhile_does_not_come_again(hive: Hive, tracker: Path) -> None:
