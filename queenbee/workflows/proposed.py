@@ -27,7 +27,10 @@ if TYPE_CHECKING:
     from queenbee.documents.ralph.bead_files import BeadFile
     from queenbee.store.layout import Layout
 
-_SETTINGS = ("config.yaml", "config.local.yaml", ".env", "metadata.json", "config.json", "redirect")
+_SETTINGS = (
+    "config.yaml", "config.local.yaml", ".env", "metadata.json", "config.json", "routes.jsonl",
+    "redirect",
+)  # fmt: skip
 _PLAIN = re.compile(r"""\s*(#.*)?|(issue-prefix|no-db): *["']?[\w.-]*["']? *(#.*)?""")
 """A line that `bd init` writes. Other settings may name a hook, or a remote to push to."""
 _MEMBER = r"""\s*"(?:

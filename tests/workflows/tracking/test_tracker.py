@@ -378,6 +378,7 @@ class TestWithAnOwner:
             ".env",
             "metadata.json",
             "config.json",
+            "routes.jsonl",
         ],
     )
     def test_what_it_would_run_of_the_tree_is_seen_by_a_person_first(
