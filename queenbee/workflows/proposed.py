@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import re
 from contextlib import suppress
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from queenbee.checks.consent import GATE, VERIFIER, proposals
@@ -122,8 +123,12 @@ def _of_folder(beads_dir: str, home: str) -> Iterator[Proposal]:
             raise Unreadable(f"{path} is too long to be shown")
         text = said.decode(errors="backslashreplace")
         if name in hooks or not _is_plain(name, text):
-            origin = os.path.join(os.path.relpath(os.path.dirname(beads_dir), home), BEADS, name)
-            yield Proposal(HOOK, text, origin=os.path.normpath(origin), path=path)
+            where = os.path.join(os.path.relpath(os.path.dirname(beads_dir), home), BEADS, name)
+            origin = os.path.normpath(where)
+            # The same text does something else as another file.
+            more = [f"as {origin}"]
+            more += [f"SHA-256 {sha256(said).hexdigest()}"] if text.encode() != said else []
+            yield Proposal(HOOK, text, (*more,), origin, path)
 
 
 def _is_plain(name: str, text: str) -> bool:

@@ -192,7 +192,7 @@ class Owner:
         from queenbee.workflows.proposed import of_tracker  # noqa: PLC0415 - start-up
 
         try:
-            Consent.of(self._hive).require(of_tracker(self._layout))
+            Consent.of(self._hive).require_still(lambda: of_tracker(self._layout))
         except Untrusted as error:
             error.hint = f"a person looks at it: queen config trust; then: {shown}"
             raise

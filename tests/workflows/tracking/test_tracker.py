@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -23,7 +24,7 @@ from queenbee.errors import (
     Untrusted,
 )
 from queenbee.git import landed
-from queenbee.store.trust import Trust
+from queenbee.store.trust import Proposal, Trust
 
 FOREIGN = {
     "id": "qb-1",
@@ -405,6 +406,43 @@ class TestWithAnOwner:
         hook.write_text(hook.read_text() + "# changed\n")
         with pytest.raises(Untrusted):
             Tracker(hive).close("qb-2")
+        assert len(calls.read_text().splitlines()) == 1
+
+    @pytest.mark.parametrize(
+        ("name", "said"), [("hooks/on_close", b"touch: x\n"), ("config.yaml", b"a: \xff\n")]
+    )
+    def test_a_yes_is_to_these_bytes_in_this_file(
+        self, asking: Path, hive: Hive, beads: Path, file: Path, calls: Path, name: str, said: bytes
+    ) -> None:
+        (beads / "beads.db").touch()
+        agreed = said.decode(errors="backslashreplace")
+        (beads / "config.yaml").write_text(agreed)
+        Trust(hive.layout).add(hive.documents.unseen_commands())
+        Tracker(hive).close("qb-1")
+        (beads / "hooks").mkdir()
+        (beads / name).write_bytes(said)
+        (beads / name).chmod(0o755)
+        with pytest.raises(Untrusted):
+            Tracker(hive).close("qb-2")
+        assert len(calls.read_text().splitlines()) == 1
+
+    def test_a_hook_that_is_swapped_while_the_question_waits_is_asked_for_too(
+        self, asking: Path, hive: Hive, beads: Path, file: Path, calls: Path
+    ) -> None:
+        (beads / "beads.db").touch()
+        hook, shown = beads / "hooks" / "on_close", list[str]()
+        hook.parent.mkdir()
+        hook.write_text("echo good")
+        hook.chmod(0o755)
+
+        def ask(unseen: Sequence[Proposal]) -> bool:
+            shown.extend(each.text for each in unseen)
+            hook.write_text("echo bad")
+            return True
+
+        hive.asks_person = ask
+        hive.issues.close("qb-1")
+        assert shown == ["echo good", "echo bad"]
         assert len(calls.read_text().splitlines()) == 1
 
     @pytest.mark.parametrize(
