@@ -120,7 +120,9 @@ def _judged_by(layout: Layout, said: dict[str, Any]) -> list[Proposal]:
     path, check = _path(layout), said.get("check")
     if said.get("unchecked"):
         return [Proposal(CHECK, "", ("nothing is checked",), "queen land --unchecked", path)]
-    return [Proposal(CHECK, check, (), "queen land --check", path)] if check else []
+    # Once, and beside the check that is set: it is no yes to this one as that check.
+    more = ("beside the check that is set",)
+    return [Proposal(CHECK, check, more, "queen land --check", path)] if check else []
 
 
 def kept_issues(layout: Layout) -> list[str]:
