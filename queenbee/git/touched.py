@@ -338,6 +338,10 @@ def take_next(
     if isinstance(taken, loop.Begin):
         _go_to(hive, taken)
         _add_work(hive, taken)
+        if taken.given_back is not None:
+            from queenbee.git.unfinished import as_read_here  # noqa: PLC0415 - start-up
+
+            taken.given_back = as_read_here(hive.layout, taken.given_back)
     elif taken.is_end or taken.state == "done":
         from queenbee.git.landed import say_what_is_left  # noqa: PLC0415 - start-up
 
