@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from hashlib import sha256
 from itertools import takewhile
@@ -28,12 +28,12 @@ from queenbee.git.landing.judged.client_files import (
 from queenbee.services.writing.seeing import note_typed
 from queenbee.store import safe_open
 from queenbee.store.git_trees import git_tree
+from queenbee.store.layout import discover
 from queenbee.store.trust import CLIENT, Proposal, Trust
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from queenbee.agents.agent import Agent, Surroundings
     from queenbee.agents.files.file_edits import Part
     from queenbee.store.layout import Layout
 
@@ -76,6 +76,18 @@ def unseen_settings(
     own = _of_main(tree, unseen, env) if unseen else []
     note_typed(layout, own)  # They still count once the main worktree has others.
     return [each for each in unseen if each not in own]
+
+
+@contextmanager
+def typed_settings(tree: str, env: Mapping[str, str]) -> Iterator[None]:
+    """What is written meanwhile into files of clients counts as seen, unless an agent writes it, or
+    nobody had seen what was there before.
+    """
+    layout = discover(tree, env, must_exist=False)
+    before = {each.origin for each in unseen_settings(layout, tree, env)}
+    yield
+    after = unseen_settings(layout, tree, env)
+    note_typed(layout, [each for each in after if each.origin not in before])
 
 
 def _of_main(tree: str, proposals: Sequence[Proposal], env: Mapping[str, str]) -> list[Proposal]:
@@ -205,7 +217,7 @@ def _ours(tree: str, env: Mapping[str, str]) -> list[Part]:
     """
     here = place_of(tree, env, user=False)
     places = (here, replace(here, hook=HOOK, mcp=["queen", "mcp"]))
-    return [each for place in places for agent in AGENTS.values() for each in _parts(agent, place)]
+    return [each for place in places for agent in AGENTS.values() for each in agent.parts(place)]
 
 
 def _says_once(text: str) -> bool:
@@ -216,8 +228,3 @@ def _says_once(text: str) -> bool:
         loads(text, comments=True, once=True)
         return True
     return False
-
-
-def _parts(agent: Agent, place: Surroundings) -> list[Part]:
-    rules = [agent.rules(place)] if agent.rules is not None else []
-    return [*agent.parts(place), *rules]

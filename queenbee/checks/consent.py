@@ -77,6 +77,24 @@ class Consent:
             raise untrusted(unseen, is_answer=said is not None)
         self.trust.add(unseen)
 
+    def require_still(self, look: Callable[[], Sequence[Proposal]]) -> None:
+        """Asks for what nobody has seen until a look finds nothing more: what is swapped while a
+        question waits is asked for, too. Raises `Untrusted`.
+        """
+        while unseen := self.trust.unseen([*look()]):
+            self.require(unseen)
+
+    def require_typed(self, *typed: Proposal) -> None:
+        """Asks for what was typed for this very run, if an agent typed it: who may run `queen` may
+        not thereby run anything else. Raises `Untrusted`.
+        """
+        if is_by_agent(self.trust.layout):
+            try:
+                self.require(typed)
+            except Untrusted as error:
+                error.hint = "a person types it, in a terminal that no agent has started"
+                raise
+
     def require_target(self) -> None:
         """Asks for what work lands on, if no worktree may begin there yet. Raises `Untrusted`."""
         if not builds_on_target(self.trust.layout):

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 ATTACHED = "QUEEN_LAND_ATTACHED"
 """The variable that keeps the command in one process, which ends with its caller."""
 _AGAIN_S = 0.03
+_AT_FIRST_S = 0.001
+"""The first of its pauses once the worker reports nothing more: as a rule it is ending then."""
 _WITHOUT = frozenset({"--abort", "--result", "--help", "-h", "--accept-check"})
 _CHUNK_BYTES = 2**16
 _OF_PATIENCE = 0.9
@@ -179,13 +181,14 @@ class _Shown:
         before = {each: signal.getsignal(each) for each in numbers}
         for number in (each for each in numbers if before[each] != signal.SIG_IGN):
             signal.signal(number, self._note)
-        is_open, status = True, None
+        is_open, status, again_s = True, None, _AT_FIRST_S
         while status is None:
             is_open = is_open and self._listen()
             if self._record is not None:
                 status = self._look(self._record)
                 if not is_open:
-                    time.sleep(_AGAIN_S)
+                    time.sleep(again_s)
+                    again_s = min(2 * again_s, _AGAIN_S)
             elif not is_open:
                 status = 128 + self._signal if self._status is None else self._status
         os.close(self._report)  # Whoever lands sees that nobody waits.

@@ -14,11 +14,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from queenbee.checks.consent import Consent
 from queenbee.core.command_lines import no_dash
 from queenbee.core.text import mentioned, named, shell_word, suggested
 from queenbee.errors import InvalidInput, QueenError, Unreachable
 from queenbee.git.contents.running_hooks import HOOK_BY_ALIAS
 from queenbee.git.contents.tracked_hooks import is_tracked
+from queenbee.git.objects import Objects, TooLarge
 from queenbee.git.run import git, line, network
 from queenbee.store.git_files.worktrees import (
     current_branch,
@@ -31,7 +33,15 @@ from queenbee.store.git_files.worktrees import (
     target_branch,
 )
 from queenbee.store.git_trees import git_tree
-from queenbee.store.trust import PUSH, Proposal, builds_on_target, of_target
+from queenbee.store.trust import (
+    PUSH,
+    SIGNOFF,
+    Proposal,
+    Trust,
+    builds_on_target,
+    of_setting,
+    of_target,
+)
 from queenbee.store.whole_files import keep, recall
 
 if TYPE_CHECKING:
@@ -57,6 +67,7 @@ T = TypeVar("T", bound=Ran)
 _FETCH = ("fetch", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--progress")
 _PUSH = ("push", "--porcelain", "--no-follow-tags", "--recurse-submodules=no")
 """Nothing but the branch: a person's settings may have git push tags and submodules, too."""
+LFS_SETTINGS, _MOST_BYTES = ".lfsconfig", 2**16
 _SET_TARGET = "queen config set land.target"
 _LOOKED = "upstream-looked"
 _SEEN = "--max-count=100"
@@ -181,8 +192,9 @@ class Upstream:
         happens but the move.
 
         No hook runs with the tokens that a push needs but `pre-push`, unless that is a file of a
-        worktree.
+        worktree. Raises `Untrusted` if nobody has seen where that would send contents.
         """
+        Consent(Trust(self.layout)).require(_of_lfs(tree, commit))
         to = f"refs/heads/{self.branch}"
         own = line("rev-parse", no_dash(commit), cwd=tree, repository={}) or commit
         hook = (*HOOK_BY_ALIAS, "pre-push", "--", self.remote, self._url())
@@ -243,14 +255,31 @@ def pushing(layout: Layout, *, pushes: bool | None = None) -> list[Proposal]:
     `pushes`, as if `land.push` were that.
     """
     asked, target = of_target(layout), target_branch(layout)
+    asked += of_setting(SIGNOFF, layout.settings.land_signoff)
     is_pushed = layout.settings.land_push if pushes is None else pushes
-    if target is None or not is_pushed or Upstream.of_target(layout) is not None:
-        return asked
-    upstream = Upstream.of_branch(layout, target)
-    if upstream is None:
-        return asked
-    command = ["git", "push", upstream.remote, f"{target}:{upstream.branch}"]
-    return [*asked, Proposal(PUSH, shlex.join(command), origin="land.push")]
+    upstream = Upstream.of_target(layout)
+    if upstream is None and target is not None and is_pushed:
+        upstream = Upstream.of_branch(layout, target)
+        if upstream is not None:
+            command = ["git", "push", upstream.remote, f"{target}:{upstream.branch}"]
+            asked.append(Proposal(PUSH, shlex.join(command), origin="land.push"))
+    return asked if upstream is None else [*asked, *_of_lfs(layout.tree, "HEAD", upstream.ref)]
+
+
+def _of_lfs(tree: str, *commits: str) -> list[Proposal]:
+    """Returns where Git LFS sends contents, as commits say it and somebody has to agree to it."""
+    said = set[str]()
+    with Objects(tree) as objects:
+        for each in commits:
+            try:
+                found = objects.read(f"{no_dash(each)}:{LFS_SETTINGS}", _MOST_BYTES)
+            except TooLarge:
+                raise InvalidInput(
+                    f"{LFS_SETTINGS} is too large: it says where Git LFS sends files",
+                    hint=f"shorten it to {_MOST_BYTES} bytes, and commit that",
+                ) from None
+            said.add(found[2].decode(errors="backslashreplace").strip() if found else "")
+    return [Proposal(PUSH, each, origin=LFS_SETTINGS) for each in sorted(said) if each]
 
 
 def look_for_news(layout: Layout, *, fetches: bool = True) -> str:

@@ -237,7 +237,10 @@ class Hive(complete_hive.Hive):
         from queenbee.checks.consent import Consent  # noqa: PLC0415 - start-up
         from queenbee.git.landing.landed_issue import land_issue  # noqa: PLC0415 - start-up
         from queenbee.library.landings import request  # noqa: PLC0415 - start-up
+        from queenbee.store.trust import CHECK, Proposal  # noqa: PLC0415 - start-up
 
+        if check:
+            Consent.of(self).require_typed(Proposal(CHECK, check, origin="--check"))
         said = {"message": message, "check": check, "unchecked": unchecked, "reason": reason}
         said |= {"alone": alone, "confirm": confirm, "accept_check": accept_check}
         asked = request(issue_ids, timeout_s, go_on=resume, take_next=take_next, **said)

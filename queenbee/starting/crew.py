@@ -207,15 +207,15 @@ class Crew:
         return made
 
     def _require_settings(self, tree: str, client: Client) -> None:
-        """Asks for the settings with which a client would begin. Raises `Untrusted`."""
-        layout = self._hive.layout
-        unseen = unseen_settings(layout, tree, self._env, [client.name])
-        is_asked = bool(unseen) and self._ask is not None
-        if not unseen or (self._ask is not None and self._ask(unseen)):
-            unseen = []
-        roster.note_unseen(layout, [each.to_dict() for each in unseen])
-        if unseen:
-            raise untrusted(unseen, is_answer=is_asked)
+        """Asks for the settings with which a client would begin, and again for what was swapped
+        while the question waited. Raises `Untrusted`.
+        """
+        layout, ask = self._hive.layout, self._ask
+        while unseen := unseen_settings(layout, tree, self._env, [client.name]):
+            if ask is None or not ask(unseen):
+                roster.note_unseen(layout, [each.to_dict() for each in unseen])
+                raise untrusted(unseen, is_answer=ask is not None)
+        roster.note_unseen(layout, [])
 
     def _worker(self, name: str, client: Client) -> BeadWorker:
         layout = self._hive.layout

@@ -40,16 +40,17 @@ SECTION, NAME = "queenbee", "trust"
 _MARK = "queenbee-clone"
 """The file in git's own folder, which no clone delivers, that tells this clone from any other."""
 CHECK, SETUP, VERIFIER, GATE, OPTIONS = "check", "setup", "verifier", "gate rule", "options"
+COMMAND = "command"
 HOOK, CLIENT, DATABASE = "hook", "client settings", "database"
 BRANCH, PUSH = "branch", "push"
 """The kinds of commands: of `land.check` and `worktree.setup`, of a bead, of a gate, those of
-`team.args`, hooks of the tracker's program, files of clients, and a hive in a database; and what
-`land.target` has work moved: a branch of this repository, or of a remote.
+`team.args`, one that was typed, hooks of the tracker's program, files of clients, and a hive in a
+database; and what `land.target` has work moved: a branch of this repository, or of a remote.
 """
 _HOST = re.compile(r"(?:[a-z+]+://)?(?:[^@/\s]+@)?([A-Za-z0-9.-]+)(.*)")
 TARGET, BY, MERGE = "land.target", "land.by", "land.merge"
 LABELS, REVIEWERS = "land.labels", "land.reviewers"
-CLOSING = "host.issues"
+CLOSING, SIGNOFF = "host.issues", "land.signoff"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +97,8 @@ def of_setting(name: str, value: object) -> list[Proposal]:
         return [Proposal(CHECK, value, origin=name)]
     if name == "worktree.setup" and isinstance(value, str) and value:
         return [Proposal(SETUP, value, origin=name)]
+    if name == SIGNOFF and value is True:
+        return [Proposal(OPTIONS, "sign off each landing with your name", origin=name)]
     if name == "team.args" and isinstance(value, list | tuple) and value:
         return [Proposal(OPTIONS, shlex.join(map(str, value)), origin=name)]
     return []

@@ -132,7 +132,7 @@ def _plans(hive: Services, issues: Iterable[Issue]) -> Iterator[Diagnosis]:
             plans.setdefault(plan, []).append(issue)
     for plan, beads in sorted(plans.items()):
         path = os.path.join(hive.layout.tree, plan)
-        if os.path.exists(path):
+        if os.path.exists(path) and _is_in_tree(hive, path):
             yield from _plan(hive, path, beads)
         else:
             yield from _missing("plan", path, beads[0].id)
@@ -179,11 +179,16 @@ def _sessions(hive: Services, issues: Iterable[Issue]) -> Iterator[Diagnosis]:
             sessions.setdefault(session, issue.id)
     for session, bead_id in sorted(sessions.items()):
         path = os.path.join(hive.layout.tree, session)
-        if not os.path.isdir(path):
+        if not os.path.isdir(path) or not _is_in_tree(hive, path):
             yield from _missing("session", path, bead_id)
             continue
         hint = suggested("queen session validate", session=path)
         yield from _errors("session", path, validate_session(path), hint)
+
+
+def _is_in_tree(hive: Services, path: str) -> bool:
+    """Returns whether doctor may read it: anybody may write a row that names any place."""
+    return os.path.realpath(path).startswith(os.path.join(hive.layout.tree, ""))
 
 
 def _records(hive: Services) -> Iterator[Diagnosis]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import re
 from contextlib import suppress
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from queenbee.checks.consent import GATE, VERIFIER, proposals
@@ -16,6 +17,8 @@ from queenbee.documents.ralph.ralph_bead import bead_checks, bead_status, first_
 from queenbee.errors import QueenError, Unreadable
 from queenbee.store import safe_open
 from queenbee.store.droids import roster
+from queenbee.store.git_trees import git_tree, upward
+from queenbee.store.layout import BEADS
 from queenbee.store.tracker.issue_owner import owner_in
 from queenbee.store.trust import HOOK, Proposal, Trust, of_exchange, of_setting, of_target
 
@@ -25,9 +28,20 @@ if TYPE_CHECKING:
     from queenbee.documents.ralph.bead_files import BeadFile
     from queenbee.store.layout import Layout
 
-_OF_TRACKER = ("config.yaml", "config.local.yaml", ".env")
+_SETTINGS = (
+    "config.yaml", "config.local.yaml", ".env", "metadata.json", "config.json", "routes.jsonl",
+    "redirect",
+)  # fmt: skip
 _PLAIN = re.compile(r"""\s*(#.*)?|(issue-prefix|no-db): *["']?[\w.-]*["']? *(#.*)?""")
 """A line that `bd init` writes. Other settings may name a hook, or a remote to push to."""
+_MEMBER = r"""\s*"(?:
+    (?:database|jsonl_export|dolt_database|project_id|last_bd_version)"\s*:\s*"\w[\w.-]*"
+    |backend"\s*:\s*"(?:dolt|sqlite)"
+    |dolt_mode"\s*:\s*"embedded"
+    |(?:deletions_retention_days|stale_closed_issues_days)"\s*:\s*\d+
+)\s*"""
+_PLAIN_JSON = re.compile(rf"\s*(?:\{{(?:{_MEMBER}(?:,{_MEMBER})*|\s*)\}}\s*)?", re.VERBOSE)
+"""What `bd init` writes there. Other members name a server, or a database elsewhere with hooks."""
 _MOST_BYTES = 1 << 20
 
 
@@ -83,16 +97,23 @@ def of_gates(layout: Layout) -> Iterator[Proposal]:
 
 def of_tracker(layout: Layout) -> list[Proposal]:
     """Returns the hooks that `bd` runs when it is called, in full: programs of the tree, and
-    settings that may have commands or remotes. Raises `Unreadable` and `OSError` for what cannot be
-    shown, such as a link.
+    settings that may have commands, servers or remotes, also of each `.beads/` above the hive in
+    its repository. Raises `Unreadable` and `OSError` for what cannot be shown, such as a link.
     """
     if owner_in(layout.beads_dir) is None:
         return []
-    folder = os.path.join(layout.beads_dir, "hooks")
+    home = os.path.dirname(layout.beads_dir)
+    here = git_tree(home)
+    above = upward(home, here)[1:] if here is not None else []
+    folders = [layout.beads_dir, *(os.path.join(each, BEADS) for each in above)]
+    return [each for folder in folders for each in _of_folder(folder, home)]
+
+
+def _of_folder(beads_dir: str, home: str) -> Iterator[Proposal]:
+    folder = os.path.join(beads_dir, "hooks")
     hooks = [f"hooks/{each}" for each in safe_open.names_in(folder) if each.startswith("on_")]
-    found = []
-    for name in (*hooks, *_OF_TRACKER):
-        path = os.path.join(layout.beads_dir, name)
+    for name in (*hooks, *_SETTINGS):
+        path = os.path.join(beads_dir, name)
         if not (os.access(path, os.X_OK) if name in hooks else os.path.lexists(path)):
             continue
         if os.path.isdir(path) and not os.path.islink(path):  # Nothing in it is run.
@@ -101,6 +122,16 @@ def of_tracker(layout: Layout) -> list[Proposal]:
         if len(said) == _MOST_BYTES:
             raise Unreadable(f"{path} is too long to be shown")
         text = said.decode(errors="backslashreplace")
-        if name in hooks or not all(map(_PLAIN.fullmatch, text.splitlines())):
-            found.append(Proposal(HOOK, text, origin=f".beads/{name}", path=path))
-    return found
+        if name in hooks or not _is_plain(name, text):
+            where = os.path.join(os.path.relpath(os.path.dirname(beads_dir), home), BEADS, name)
+            origin = os.path.normpath(where)
+            # The same text does something else as another file.
+            more = [f"as {origin}"]
+            more += [f"SHA-256 {sha256(said).hexdigest()}"] if text.encode() != said else []
+            yield Proposal(HOOK, text, (*more,), origin, path)
+
+
+def _is_plain(name: str, text: str) -> bool:
+    if name.endswith(".json"):
+        return _PLAIN_JSON.fullmatch(text) is not None
+    return name != "redirect" and all(map(_PLAIN.fullmatch, text.splitlines()))

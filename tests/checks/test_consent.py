@@ -15,7 +15,7 @@ import queenbee
 from queenbee.checks import Check, Command, Consent, ContentMatch, FileExists, Pattern, Script
 from queenbee.checks.consent import GATE, VERIFIER, proposals
 from queenbee.errors import Untrusted
-from queenbee.store.trust import Proposal
+from queenbee.store.trust import HOOK, Proposal
 
 PACKAGE = Path(queenbee.__file__).parent
 RUN = Check("Tests", Command("make test"))
@@ -65,6 +65,21 @@ def test_a_person_who_says_no_is_asked_again(consent: Consent) -> None:
         with pytest.raises(Untrusted):
             replace(consent, ask=person).checks(VERIFIER, "gt-1", [RUN])
     assert len(person.shown) == 2
+
+
+def test_what_is_swapped_while_the_question_waits_is_asked_for_too(
+    consent: Consent, tmp_path: Path
+) -> None:
+    script, shown = tmp_path / "script", list[str]()
+    script.write_text("echo good")
+
+    def ask(asked: Sequence[Proposal]) -> bool:
+        shown.extend(each.text for each in asked)
+        script.write_text("echo bad")
+        return True
+
+    replace(consent, ask=ask).require_still(lambda: [Proposal(HOOK, script.read_text())])
+    assert shown == ["echo good", "echo bad"]
 
 
 @pytest.mark.parametrize(

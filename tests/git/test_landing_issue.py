@@ -302,7 +302,7 @@ def test_a_commit_that_landing_makes_names_the_issue(
     commit_file(repo, "late.txt", "x\n")
     assert quick("land", "--unchecked", as_="ui", cwd=tree).code == 0
     said = git(repo, "log", "-1", "--format=%B", "main").splitlines()
-    assert (said[0], "qb-1: new  things of x" in said) == ("Merge branch 'one'", True)
+    assert (said[0], "* qb-1: new  things of x" in said) == ("Merge branch 'one'", True)
 
 
 def test_every_text_names_the_same_command(

@@ -62,7 +62,8 @@ def test_a_merge_keeps_gits_own_subject_and_has_the_issue_in_its_body(
 ) -> None:
     hook(repo, CONVENTIONAL)
     assert [each.code for each in land(quick, trees)] == [0, 0]
-    assert (subjects(repo, "-1")[0], body(repo)) == ("Merge branch 'ui'", "q-2: Round 2")
+    assert (subjects(repo, "-1")[0], body(repo)) == ("Merge branch 'ui'", "* q-2: Round 2")
+    assert git(repo, "log", "-1", "--format=%(trailers)").strip() == ""
 
 
 @pytest.mark.slow

@@ -44,6 +44,17 @@ def test_a_branch_that_adds_a_redirect_is_refused(
     assert landing(quick, tree).code == 0
 
 
+@pytest.mark.parametrize("name", ["web/.beads/redirect", ".Beads/redirect", ".BEADS/queen.toml"])
+def test_a_branch_that_leads_those_in_a_folder_or_on_another_system_elsewhere_is_refused(
+    repo: Path, tree: Path, quick: QuickQueen, name: str
+) -> None:
+    before = git(repo, "rev-parse", "main")
+    commit_file(tree, name, "alt\n")
+    refused = landing(quick, tree)
+    assert (refused.code, git(repo, "rev-parse", "main")) == (5, before)
+    assert f"this branch changes {name}, which would give everybody another hive" in refused.err
+
+
 @pytest.mark.parametrize("name", ["metadata.json", "config.yaml", "beads.db", "dolt/x"])
 def test_a_branch_that_gives_the_tracker_to_another_program_is_refused(
     repo: Path, tree: Path, quick: QuickQueen, name: str

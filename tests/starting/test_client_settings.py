@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -10,9 +13,14 @@ from bead_files import put_bead, ralph_bead
 from hives import Queen, at_a_terminal, git
 from teams import WORKS, Team
 
+from queenbee import Hive
 from queenbee.agents.client_settings import unseen_settings
+from queenbee.checks.processes import Interrupts
+from queenbee.errors import Untrusted
 from queenbee.git.landing.judged.client_files import client_files
+from queenbee.starting.crew import Crew, Wanted
 from queenbee.store.layout import discover
+from queenbee.store.trust import Proposal, Trust
 
 pytestmark = pytest.mark.slow
 
@@ -450,6 +458,29 @@ class TestSettingsThatNobodyHasSeen:
         assert team.queen("config", "trust", "--yes").code == 0
         team.queen(*run, as_="lead")
         assert (tmp_path / "pwned").exists()
+
+    @pytest.mark.parametrize("agrees", [True, False])
+    def test_are_asked_for_again_if_swapped_while_the_question_waits(
+        self, team: Team, asking: Path, *, agrees: bool
+    ) -> None:
+        settings(team, ".claude/settings.json", {"hooks": 1})
+        file, shown = team.repo.with_name("vic-amber") / ".claude" / "settings.json", list[str]()
+        with Hive.open(str(team.repo), droid="lead") as hive:
+
+            def ask(unseen: Sequence[Proposal]) -> bool:
+                shown.extend(each.text for each in unseen)
+                if agrees:
+                    Trust(hive.layout).add([*unseen])
+                file.write_text('{"hooks": 2}')
+                return agrees
+
+            wanted = Wanted(names=["amber"], agent="claude")
+            env = {**os.environ, "PATH": f"{team.bin}{os.pathsep}{os.environ['PATH']}"}
+            crew = Crew(hive, wanted, env=env, tell=lambda _: None, ask=ask)
+            with Interrupts() as interrupts, nullcontext() if agrees else pytest.raises(Untrusted):
+                crew.assemble(interrupts)
+        both = ['{\n "hooks": 1\n}', '{"hooks": 2}']
+        assert shown == (both if agrees else both[:1])
 
     def test_are_asked_for_before_each_attempt_at_a_bead(self, team: Team, tmp_path: Path) -> None:
         bead = ralph_bead("gt-1", "test -e done")

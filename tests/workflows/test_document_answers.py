@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from acting import answer
@@ -18,6 +19,8 @@ from hives import Queen, QuickQueen, git, snapshot, write_lines
 from session_folders import build
 
 from queenbee import Hive
+from queenbee.documents.ralph import bead_files
+from queenbee.errors import Conflict, Unwritable
 
 
 @pytest.fixture
@@ -386,13 +389,44 @@ class TestTheDoctor:
         assert len(messages) == 4
         assert messages[-1] == "and 2 more errors"
 
-    def test_finishes_a_move_that_was_cut_off(self, hive: Hive, repo: Path, beads: Path) -> None:
+    def test_finishes_a_move_that_was_cut_off(
+        self, hive: Hive, repo: Path, beads: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         put_bead(repo, ralph_bead("gt-1", "true", status="in_progress"))
-        put_bead(repo, ralph_bead("gt-1", "true", status="completed"), ".beads/completed")
+        with monkeypatch.context() as patch, pytest.raises(Unwritable):
+            hive.assignments.claim("gt-1")
+            patch.setattr(bead_files, "_remove", Mock(side_effect=Unwritable("full")))
+            answer(hive, "complete", "gt-1")
         assert [each.code for each in examine(hive)] == ["stale_copy"]
         assert [each.fixed for each in repair(hive)] == [True]
         assert not (beads / "active" / "gt-1.json").exists()
         assert json.loads((beads / "completed" / "gt-1.json").read_text())["status"] == "completed"
+
+    def test_leaves_two_files_of_one_bead_that_no_move_left(self, hive: Hive, repo: Path) -> None:
+        ours = put_bead(repo, ralph_bead("gt-1", "make test"))
+        theirs = put_bead(repo, ralph_bead("gt-1", status="completed"), ".beads/completed")
+        before = ours.read_bytes(), theirs.read_bytes()
+        assert {(each.code, each.fixed) for each in repair(hive)} == {("duplicate_bead", False)}
+        with pytest.raises(Conflict, match="in more than one file"):
+            answer(hive, "complete", "gt-1")
+        assert (ours.read_bytes(), theirs.read_bytes()) == before
+
+    @pytest.mark.parametrize("how", ["absolute", "relative", "link"])
+    def test_reads_no_plan_and_no_session_outside_of_the_tree(
+        self, hive: Hive, repo: Path, tracker: Path, how: str
+    ) -> None:
+        outside = repo.parent / "private"
+        outside.mkdir()
+        (outside / "team-session.json").write_text("{secret")
+        (outside / "plan.md").write_text(PLAN + "\n### Sprint 1.1: Again\n")
+        (repo / "link").symlink_to(outside)
+        at = {"absolute": str(outside), "relative": "../private", "link": "link"}[how]
+        more = {"plan_file": f"{at}/plan.md", "plan_sprint_id": "1.1", "session_path": at}
+        row = {"id": "qb-1", "title": "x", "status": "open", "priority": 2, "metadata": more}
+        write_lines(tracker, row)
+        assert {(each.code, each.severity) for each in examine(hive)} == {
+            ("plan", "note"), ("session", "note"),
+        }  # fmt: skip
 
     def test_changes_nothing_by_looking(self, hive: Hive, repo: Path, quick: QuickQueen) -> None:
         examine(hive)  # The first command notes who is there, and which settings were good.

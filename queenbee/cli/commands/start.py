@@ -36,6 +36,7 @@ from queenbee.store.droids import roster
 from queenbee.store.git_trees import git_tree
 from queenbee.store.layout import working_directory
 from queenbee.store.settings import CLIENTS
+from queenbee.store.trust import COMMAND, OPTIONS, Proposal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
 
     from queenbee.starting.crew import Crew, Wanted
     from queenbee.starting.ending import Ended
-    from queenbee.store.trust import Proposal
 
 _SHOW_EVERY_S = 30.0
 _FOLLOW_S = 0.3
@@ -136,8 +136,8 @@ def start(  # noqa: PLR0913 - the options of a command
 
     hive = _hive(call)
     if logs is not None:
-        _follow(hive, logs)
-        return Answer(None, yes=True)
+        return _follow(hive, logs)
+    _refuse_agents(hive, agent, args, yolo=yolo)
     for each in adopt:
         ownership.adopt(hive.layout, each)
     wanted = crew.Wanted(
@@ -153,6 +153,16 @@ def start(  # noqa: PLR0913 - the options of a command
         limits=limits.Limits(**{name: most[f"max_{each}"] for name, each in _LIMITS.items()}),
     )
     return _started(hive, wanted, opens=interactive)
+
+
+def _refuse_agents(hive: Hive, agent: str | None, args: str | None, *, yolo: bool) -> None:
+    """Raises `Untrusted` for an agent that names a program, or lets a client do more than usual."""
+    typed = [Proposal(OPTIONS, "--yolo", origin="queen start")] if yolo else []
+    if args:
+        typed.append(Proposal(OPTIONS, args, origin="--args"))
+    if agent and not {*agent.split(",")} <= {*CLIENTS}:
+        typed.append(Proposal(COMMAND, agent, origin="--agent"))
+    Consent.of(hive).require_typed(*typed)
 
 
 def _started(hive: Hive, wanted: Wanted, *, opens: bool) -> Answer:
@@ -298,7 +308,7 @@ def show_roster(entries: Sequence[roster.Entry]) -> None:
     table(["AGENT", "CLIENT", "ISSUE", "STATE", "SINCE", "LANDED"], rows, empty="", spare=["SINCE"])
 
 
-def _follow(hive: Hive, name: str) -> None:
+def _follow(hive: Hive, name: str) -> Answer:
     """Prints the output of an agent, and what is added, until the agent or the reader ends."""
     path = roster.log_path(hive.layout, name)
     if not is_name(name) or not os.path.exists(path):
@@ -310,6 +320,7 @@ def _follow(hive: Hive, name: str) -> None:
             say(printable(each, keep_newlines=True))
     if rest:
         say(printable(rest))
+    return Answer(None, yes=True)
 
 
 def _output(hive: Hive, name: str, path: str) -> Iterator[str]:

@@ -124,6 +124,7 @@ def run(hive: Hive, bead: str, agent_cmd: str, dry_run: bool) -> Answer:
     """
     from queenbee.agents.client_settings import unseen_settings  # noqa: PLC0415 - start-up
     from queenbee.checks.consent import Consent  # noqa: PLC0415 - start-up
+    from queenbee.store.trust import COMMAND, Proposal  # noqa: PLC0415 - start-up
     from queenbee.workflows import loop  # noqa: PLC0415 - start-up
 
     bead = hive.issue_id(_named(bead), recorded=True)
@@ -132,8 +133,11 @@ def run(hive: Hive, bead: str, agent_cmd: str, dry_run: bool) -> Answer:
         value = {"bead": bead, "dry_run": True, "agent_command": agent_cmd, "checks": checks}
         return Answer(value, yes=True)
 
+    consent = Consent.of(hive)
+    consent.require_typed(Proposal(COMMAND, agent_cmd, origin="--agent-cmd"))
+
     def agent() -> str:
-        Consent.of(hive).require(unseen_settings(hive.layout, hive.layout.tree, os.environ))
+        consent.require_still(lambda: unseen_settings(hive.layout, hive.layout.tree, os.environ))
         return agent_cmd
 
     agent()  # Before it is claimed.

@@ -14,7 +14,7 @@ from typing import Any
 from queenbee.core.beads import DEFAULT_PRIORITY, Issue
 from queenbee.core.text import shortened
 from queenbee.documents.findings import Finding, errors_in
-from queenbee.documents.folders import bead_dirs
+from queenbee.documents.folders import bead_dirs, bead_notes
 from queenbee.documents.ralph.bead_files import BeadFile, BeadFolders, list_beads
 from queenbee.documents.ralph.ralph_bead import (
     bead_dependencies,
@@ -63,7 +63,7 @@ class RalphBeads:
 
 def read_beads(layout: Layout) -> RalphBeads:
     """Returns the beads of a hive. If two have one id, the first counts; doctor lists both."""
-    folders = BeadFolders(*bead_dirs(layout))
+    folders = BeadFolders(*bead_dirs(layout), notes=bead_notes(layout))
     files, problems = list_beads(folders)
     by_id: dict[str, BeadFile] = {}
     for bead in files:

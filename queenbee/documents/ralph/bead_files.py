@@ -1,8 +1,8 @@
 """The files of Ralph beads: found by id, changed in place, and moved so that no crash loses one.
 
 A crash during a move leaves both files, and they count as one bead: the copy in `completed/` wins,
-unless its status says that it is not completed. A row of the tracker can hold a bead, too.
-`docs/ralph-beads.md`, "Where beads are".
+unless its status says that it is not completed. Other two files with one id are somebody's, and
+stay. A row of the tracker can hold a bead, too. `docs/ralph-beads.md`, "Where beads are".
 """
 
 from __future__ import annotations
@@ -25,6 +25,9 @@ from queenbee.errors import Conflict, NotFound, QueenError, Unreadable, Unwritab
 from queenbee.store import safe_open
 from queenbee.store.whole_files import keep, recall, write_document
 
+_MOVED = "moved "
+"""What the note of a move is called by, before the name of its file."""
+
 
 class BeadFolders:
     """The three folders of beads, as real paths, and the lock under which a bead is rewritten.
@@ -46,7 +49,9 @@ class BeadFolders:
         self.completed: str = os.path.realpath(completed)
         self.lock = lock
         self.notes = notes
-        """The file with a digest of what was last written to each bead of the hive; "" without."""
+        """The file with a digest of what was last written to each bead of the hive, and of each
+        move; "" without.
+        """
         self.written: tuple[str, str, str] = (standalone, active, completed)
         """As they were given: if one leads through a link, beads are only read."""
 
@@ -161,24 +166,31 @@ def _placed(bead: BeadFile, folders: BeadFolders) -> BeadFile:
         target = os.path.join(folders.active, name)
     else:
         target = bead.path
-    data = edited(safe_open.read(bead.path), bead.document)
+    old = safe_open.read(bead.path)
+    data = edited(old, bead.document)
+    if bead.stale is not None:
+        _remove(bead.stale)
     if target == bead.path:
         write_document(target, data)
     else:
-        _move(bead, target, data, done=done)
-    if bead.stale and bead.stale != target:
-        _remove(bead.stale)
-    _note(folders, bead, target, data)
+        _move(bead, target, old, data, folders)
+    gone = {_in_hive(each): "" for each in (bead.path, bead.stale) if each is not None}
+    if os.path.dirname(target) != folders.standalone:
+        _note(folders, {**gone, _in_hive(target): hashlib.sha256(data).hexdigest()})
     return BeadFile(bead.bead_id, target, bead.document)
 
 
-def _move(bead: BeadFile, target: str, data: bytes, *, done: bool) -> None:
-    if os.path.lexists(target) and target != bead.stale:
+def _move(bead: BeadFile, target: str, old: bytes, data: bytes, folders: BeadFolders) -> None:
+    if os.path.lexists(target):
         raise Conflict(
             f"the bead {bead.bead_id!r} cannot be moved: {target} is another bead's file",
             hint=f"rename {target}, or the bead",
             path=target,
         )
+    name = os.path.basename(target)
+    done = os.path.dirname(target) == folders.completed
+    # What a crash would leave is ours alone to remove.
+    _note(folders, {_MOVED + name: _pair(old if done else data, data)})
     if not done:
         # 1. Back to active/: the old copy must first say that it is not completed. Otherwise,
         # after a crash following step 2, it would win over the new one.
@@ -189,17 +201,20 @@ def _move(bead: BeadFile, target: str, data: bytes, *, done: bool) -> None:
     _remove(bead.path)
 
 
-def _note(folders: BeadFolders, bead: BeadFile, target: str, data: bytes) -> None:
+def _pair(active: bytes, completed: bytes) -> str:
+    digests = (hashlib.sha256(each).digest() for each in (active, completed))
+    return hashlib.sha256(b"".join(digests)).hexdigest()
+
+
+def _note(folders: BeadFolders, said: Mapping[str, str]) -> None:
     """Notes what was written, and that nothing is left where it was: these bytes are ours."""
-    if not folders.notes or os.path.dirname(target) == folders.standalone:
-        return
-    noted = recall(folders.notes)
-    notes = noted if isinstance(noted, dict) else {}
-    for path in (bead.path, bead.stale):
-        if path is not None:
-            notes[_in_hive(path)] = ""
-    notes[_in_hive(target)] = hashlib.sha256(data).hexdigest()
-    keep(folders.notes, notes)
+    if folders.notes:
+        keep(folders.notes, {**_noted(folders), **said})
+
+
+def _noted(folders: BeadFolders) -> dict[str, object]:
+    noted = recall(folders.notes) if folders.notes else None
+    return noted if isinstance(noted, dict) else {}
 
 
 def _in_hive(path: str) -> str:
@@ -227,12 +242,22 @@ def _without_moved(beads: list[BeadFile], folders: BeadFolders) -> list[BeadFile
         paths = [os.path.split(bead.path) for bead in copies]
         name = paths[0][1]
         if paths == [(folders.active, name), (folders.completed, name)]:
-            active, completed = copies
-            counts = completed.document.get("status", "completed") == "completed"
-            winner, loser = (completed, active) if counts else (active, completed)
-            copies = [replace(winner, stale=loser.path)]
+            copies = _merged(copies[0], copies[1], folders)
         found += copies
     return found
+
+
+def _merged(active: BeadFile, completed: BeadFile, folders: BeadFolders) -> list[BeadFile]:
+    name = os.path.basename(active.path)
+    try:
+        left = _pair(safe_open.read(active.path), safe_open.read(completed.path))
+    except (OSError, QueenError):  # A move has just ended.
+        return [each for each in (active, completed) if os.path.lexists(each.path)]
+    if left != _noted(folders).get(_MOVED + name):
+        return [active, completed]
+    counts = bead_status(completed.document) == "completed"
+    winner, loser = (completed, active) if counts else (active, completed)
+    return [replace(winner, stale=loser.path)]
 
 
 def _id_of(document: dict[str, Any], path: str) -> str:

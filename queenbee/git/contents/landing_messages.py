@@ -86,7 +86,9 @@ class Messages:
 
     def merge(self, about: About) -> str:
         """Returns what the merge of a branch says."""
-        return self._merge(f"Merge branch '{about.branch}'", about, one_line(about.issue))
+        # A line of its own that begins with an id would be a trailer, such as another's sign-off.
+        body = f"* {one_line(about.issue)}" if about.issue else ""
+        return self._merge(f"Merge branch '{about.branch}'", about, body)
 
     def merges(self, abouts: Sequence[About], target: str) -> str:
         """Returns what the commit says that has the merges of several branches."""

@@ -1,19 +1,23 @@
 """Finds what should never be in git among the files that a commit changes: secrets and large files.
 
 The blobs count, as git stores them: not the files of the tree, which filters change, nor a `git
-diff`, in which `.gitattributes` hide lines.
+diff`, in which `.gitattributes` hide lines; and what Git LFS stores for them, which a push sends.
 """
 
 from __future__ import annotations
 
 import os
 import re
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from queenbee.core.command_lines import no_dash
+from queenbee.errors import QueenError
 from queenbee.git.objects import Objects, TooLarge
 from queenbee.git.run import git
 from queenbee.services.writing.secrets import credentials_in, has_secret_name
+from queenbee.store import safe_open
+from queenbee.store.git_trees import git_tree
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,6 +31,8 @@ _MOST_LARGE = 20
 _RAW = ("--raw", "--no-abbrev", "--no-renames", "-r", "-z", "--ignore-submodules=none")
 _PRINTED = re.compile(rb"[ -~]{8,}")
 """What can be read in a file that is no text."""
+_POINTER = re.compile(rb"version https://[^\n]+\n(?:.+\n)*?oid sha256:([0-9a-f]{64})\n")
+"""What is in git for a file of Git LFS."""
 
 
 class Change(NamedTuple):
@@ -79,16 +85,19 @@ def unfit(tree: str, changed: Sequence[Change], *, allow_secrets: bool = False) 
     known = {blob for each in changed for blob in each.before}
     large: list[str] = []
     secret: list[str] = []
+    here = git_tree(tree)
+    stored = os.path.join(here.common_dir, "lfs", "objects") if here is not None else ""
     with Objects(tree) as objects:
         for each in changed:
             if not each.is_there or each.mode == GITLINK:
                 continue
-            data = _read(objects, each.blob)
+            data = _read(objects, each.blob, stored)
             if data is None:
                 large.append(each.path)
             elif not allow_secrets:
                 is_known = each.blob in known
-                older = [] if is_known else [_read(objects, blob) or b"" for blob in each.before]
+                before = () if is_known else each.before
+                older = [_read(objects, blob, stored) or b"" for blob in before]
                 if holds_secret(each.path, b"" if is_known else data, *older):
                     secret.append(each.path)
             if len(large) == _MOST_LARGE:
@@ -107,13 +116,20 @@ def holds_secret(path: str, data: bytes, *older: bytes) -> bool:
     return bool(credentials_in(b"\n".join(text).decode(errors="replace")))
 
 
-def _read(objects: Objects, blob: str) -> bytes | None:
-    """Returns a blob, or None if it is too large."""
+def _read(objects: Objects, blob: str, stored: str) -> bytes | None:
+    """Returns a blob, or None if it is too large; for a pointer of Git LFS, the beginning of what
+    it has `stored` for that, in this folder.
+    """
     try:
         found = objects.read(blob, MOST_BYTES)
     except TooLarge:
         return None
-    return found[2] if found is not None else b""  # Of a partial clone.
+    data = found[2] if found is not None else b""  # Of a partial clone.
+    if pointer := _POINTER.match(data):
+        name = pointer[1].decode()
+        with suppress(QueenError, OSError):
+            return safe_open.read(os.path.join(stored, name[:2], name[2:4], name), MOST_BYTES)
+    return data
 
 
 def _lines(data: bytes) -> list[bytes]:

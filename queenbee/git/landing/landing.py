@@ -26,7 +26,7 @@ from queenbee.checks.processes import Interrupts
 from queenbee.core.command_lines import no_dash
 from queenbee.core.text import named, quotation, suggested
 from queenbee.core.timestamps import format_ms
-from queenbee.errors import InvalidInput, QueenError
+from queenbee.errors import InvalidInput, QueenError, Untrusted
 from queenbee.git.contents.hive_files import is_record
 from queenbee.git.index_lock import remove_left_lock
 from queenbee.git.landing.arrivals import Incoming, sentences
@@ -434,9 +434,12 @@ class _One:
             way = suggested("git push -u origin", target)
             self._tell(f"not pushed: {named([target])} follows no branch of a remote; try: {way}")
             return
-        done = upstream.push(self.commands, self.place.tree, pushed)
-        if done.status != 0:
-            said = " ".join(done.said.split())
+        try:
+            done = upstream.push(self.commands, self.place.tree, pushed)
+            said = "" if done.status == 0 else " ".join(done.said.split()) or f"exit {done.status}"
+        except Untrusted as error:
+            said = error.message
+        if said:
             self._tell(f"landed, and not pushed to {named([upstream.name])}: {said}")
 
     def land(self, turn: LandingTurn) -> Landing:

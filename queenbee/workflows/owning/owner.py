@@ -19,6 +19,7 @@ from queenbee.store.codec import encode
 from queenbee.store.creating import make_state_dir
 from queenbee.store.git_files.host_tokens import without_tokens
 from queenbee.store.git_trees import git_tree
+from queenbee.store.layout import BEADS
 from queenbee.store.safe_open import unlink
 from queenbee.store.tracker.issue_owner import OF_BR, owner_in
 from queenbee.store.whole_files import take_name
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 _TIMEOUT_S = 30
 _LAST_CHARS = 300
 _PROGRAMS = ("bd", "br")
+_ELSEWHERE = frozenset({"BEADS_DB", "BD_DB"})
+"""Variables that would have `bd` take another database than that of `BEADS_DIR`."""
 
 
 class Owner:
@@ -135,6 +138,7 @@ class Owner:
                 f"the tracker belongs to {self.name}, which is not installed here",
                 hint=f"where it is installed: {shown}",
             )
+        self._require_found(shown)
         if self.name == "bd":
             self._require_seen(shown)
         by = [f"--actor={actor}"] if actor is not None else []
@@ -142,7 +146,7 @@ class Owner:
             done = subprocess.run(
                 command_line(program, *by, *words, values=values),
                 cwd=os.path.dirname(self._layout.beads_dir),
-                env=without_tokens(os.environ, self._layout.common_dir),
+                env=self._environment(),
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 timeout=_TIMEOUT_S,
@@ -161,11 +165,34 @@ class Owner:
             )
         return done.stdout
 
+    def _environment(self) -> dict[str, str]:
+        """Returns the environment without tokens, and with this hive alone."""
+        env = without_tokens(os.environ, self._layout.common_dir)
+        kept = {name: value for name, value in env.items() if name not in _ELSEWHERE}
+        return {**kept, "BEADS_DIR": self._layout.beads_dir}
+
+    def _require_found(self, shown: str) -> None:
+        """Raises `ExternalFailure` unless the program finds the same hive, also an older version
+        that looks from the working directory.
+        """
+        beads_dir = self._layout.beads_dir
+        redirect = os.path.join(beads_dir, "redirect")
+        if os.path.basename(beads_dir) != BEADS:
+            why, way = f"{beads_dir} is not called {BEADS}", f"rename it to {BEADS}"
+        elif os.path.lexists(redirect):
+            why, way = f"there is {redirect}", "remove that file"
+        else:
+            return
+        raise ExternalFailure(
+            f"{self.name} was not called, as it may take another hive: {why}",
+            hint=f"{way}; then: {shown}",
+        )
+
     def _require_seen(self, shown: str) -> None:
         from queenbee.workflows.proposed import of_tracker  # noqa: PLC0415 - start-up
 
         try:
-            Consent.of(self._hive).require(of_tracker(self._layout))
+            Consent.of(self._hive).require_still(lambda: of_tracker(self._layout))
         except Untrusted as error:
             error.hint = f"a person looks at it: queen config trust; then: {shown}"
             raise

@@ -28,7 +28,9 @@ DOD = {"verifiers": []}
 
 @pytest.fixture
 def folders(tmp_path):
-    return bead_folders(tmp_path)
+    folders = bead_folders(tmp_path)
+    folders.notes = str(tmp_path / "beads.json")
+    return folders
 
 
 def put(folder, name, **members):
@@ -201,10 +203,33 @@ def test_the_next_update_finishes_a_move_that_a_crash_cut_short(place, then, fol
     assert [(bead.document["status"], bead.stale) for bead in beads] == [(then, None)]
 
 
-def test_a_completed_copy_without_a_status_counts_as_completed(folders):
-    put(folders.active, "a", id="gt-1", status="in_progress")
-    new = put(folders.completed, "a", id="gt-1")
-    assert find_bead(folders, "gt-1").path == new
+@pytest.mark.parametrize("status", ["completed", "pending", None])
+@pytest.mark.parametrize("moved_before", [False, True])
+def test_two_files_that_no_move_left_are_refused_and_stay(folders, moved_before, status):
+    ours = put(folders.active, "a", id="gt-1")
+    if moved_before:
+        update_bead(read_bead(ours), set_status("completed"), folders)
+        put(folders.active, "a", id="gt-1", intent="Again")
+    theirs = os.path.join(folders.completed, "a.json")
+    if not moved_before or status != "completed":
+        put(folders.completed, "a", id="gt-1", **({"status": status} if status else {}))
+    before = (on_disk(ours), on_disk(theirs))
+    for path in (ours, theirs):
+        with pytest.raises(Conflict, match=f"more than one file: {ours}, {theirs}"):
+            update_bead(read_bead(path), set_status("completed"), folders)
+    assert (on_disk(ours), on_disk(theirs)) == before
+
+
+def test_a_bead_that_a_move_takes_away_while_beads_are_read_is_there_once(folders, monkeypatch):
+    old = put(folders.active, "a", id="gt-1")
+    new = put(folders.completed, "a", id="gt-1", status="completed")
+    found = [read_bead(old), read_bead(new)]
+    os.unlink(old)
+    monkeypatch.setattr(ralph_store, "read_bead", lambda _: found.pop(0))
+    monkeypatch.setattr(
+        ralph_store, "json_files", lambda folder: [folder] * ("ralph" not in folder)
+    )
+    assert [bead.path for bead in list_beads(folders)[0]] == [new]
 
 
 def test_a_name_that_can_be_no_id_needs_an_id_in_the_content(tmp_path):

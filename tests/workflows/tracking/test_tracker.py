@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -23,7 +24,7 @@ from queenbee.errors import (
     Untrusted,
 )
 from queenbee.git import landed
-from queenbee.store.trust import Trust
+from queenbee.store.trust import Proposal, Trust
 
 FOREIGN = {
     "id": "qb-1",
@@ -369,7 +370,18 @@ class TestWithAnOwner:
         asked = ["update", "--add-label=ui", "--remove-label=api", "--", "qb-1"]
         assert json.loads(calls.read_text())[2:] == asked
 
-    @pytest.mark.parametrize("name", ["hooks/on_close", "config.yaml", "config.local.yaml", ".env"])
+    @pytest.mark.parametrize(
+        "name",
+        [
+            "hooks/on_close",
+            "config.yaml",
+            "config.local.yaml",
+            ".env",
+            "metadata.json",
+            "config.json",
+            "routes.jsonl",
+        ],
+    )
     def test_what_it_would_run_of_the_tree_is_seen_by_a_person_first(
         self, asking: Path, hive: Hive, beads: Path, file: Path, calls: Path, name: str
     ) -> None:
@@ -397,6 +409,43 @@ class TestWithAnOwner:
         assert len(calls.read_text().splitlines()) == 1
 
     @pytest.mark.parametrize(
+        ("name", "said"), [("hooks/on_close", b"touch: x\n"), ("config.yaml", b"a: \xff\n")]
+    )
+    def test_a_yes_is_to_these_bytes_in_this_file(
+        self, asking: Path, hive: Hive, beads: Path, file: Path, calls: Path, name: str, said: bytes
+    ) -> None:
+        (beads / "beads.db").touch()
+        agreed = said.decode(errors="backslashreplace")
+        (beads / "config.yaml").write_text(agreed)
+        Trust(hive.layout).add(hive.documents.unseen_commands())
+        Tracker(hive).close("qb-1")
+        (beads / "hooks").mkdir()
+        (beads / name).write_bytes(said)
+        (beads / name).chmod(0o755)
+        with pytest.raises(Untrusted):
+            Tracker(hive).close("qb-2")
+        assert len(calls.read_text().splitlines()) == 1
+
+    def test_a_hook_that_is_swapped_while_the_question_waits_is_asked_for_too(
+        self, asking: Path, hive: Hive, beads: Path, file: Path, calls: Path
+    ) -> None:
+        (beads / "beads.db").touch()
+        hook, shown = beads / "hooks" / "on_close", list[str]()
+        hook.parent.mkdir()
+        hook.write_text("echo good")
+        hook.chmod(0o755)
+
+        def ask(unseen: Sequence[Proposal]) -> bool:
+            shown.extend(each.text for each in unseen)
+            hook.write_text("echo bad")
+            return True
+
+        hive.asks_person = ask
+        hive.issues.close("qb-1")
+        assert shown == ["echo good", "echo bad"]
+        assert len(calls.read_text().splitlines()) == 1
+
+    @pytest.mark.parametrize(
         "said",
         [
             b"{z: '#', hooks: {on_close: evil}}\n",
@@ -419,6 +468,71 @@ class TestWithAnOwner:
         (beads / "config.yaml").write_text("# no-db: false\nissue-prefix: 'qb'  # é\n")
         Tracker(hive).close("qb-1")
         assert len(calls.read_text().splitlines()) == 1
+
+    @pytest.mark.parametrize(
+        "said",
+        [
+            '{"dolt_mode": "server"}',
+            '{"dolt_server_host": "evil.example"}',
+            '{"database": "dolt", "Dolt_Data_Dir": "/elsewhere"}',
+            '{"database": "../elsewhere/beads.db"}',
+            '{"database": ".."}',
+        ],
+    )
+    def test_settings_in_json_that_lead_elsewhere_are_seen_first_and_those_of_init_are_not(
+        self, asking: Path, hive: Hive, beads: Path, file: Path, calls: Path, said: str
+    ) -> None:
+        (beads / "metadata.json").write_text(said)
+        with pytest.raises(Untrusted, match=r"of \.beads/metadata\.json"):
+            Tracker(hive).close("qb-1")
+        (beads / "metadata.json").write_text(
+            '{\n  "database": "dolt", "jsonl_export": "issues.jsonl",\n  "backend": "dolt",'
+            '"dolt_mode": "embedded", "dolt_database": "qb", "project_id": "1-2"\n}\n'
+        )
+        assert hive.documents.unseen_commands() == []
+
+    @pytest.mark.parametrize("name", ["config.yaml", "redirect", "hooks/on_close"])
+    def test_what_is_above_its_hive_in_the_repository_is_seen_too(
+        self, asking: Path, hive: Hive, repo: Path, beads: Path, calls: Path, name: str
+    ) -> None:
+        (beads / name).parent.mkdir(exist_ok=True)
+        (beads / name).write_text("evil")
+        (beads / name).chmod(0o755)
+        inner = repo / "web" / ".beads"
+        inner.mkdir(parents=True)
+        (inner / "config.yaml").touch()
+        write_lines(inner / "issues.jsonl", FOREIGN)
+        web = Hive.open(repo / "web", droid="ui", env={})
+        with pytest.raises(Untrusted, match=rf"evil.* of \.\./\.beads/{name}"):
+            Tracker(web).close("qb-1")
+        assert not calls.exists()
+
+    def test_it_takes_the_hive_that_was_looked_at(
+        self, hive: Hive, beads: Path, file: Path, calls: Path, monkeypatch
+    ) -> None:
+        (beads / "beads.db").touch()
+        monkeypatch.setenv("BEADS_DB", "/elsewhere/beads.db")
+        bd = calls.parent / "bin" / "bd"
+        bd.write_text('#!/bin/sh\necho "$BEADS_DIR:$BEADS_DB" >> "$CALLS"\n')
+        Tracker(hive).close("qb-1")
+        assert calls.read_text() == f"{beads}:\n"
+
+    @pytest.mark.parametrize(
+        ("leads", "why"),
+        [("a/hive", "a/hive is not called .beads"), ("a/.beads", "there is .*a/.beads/redirect")],
+    )
+    def test_a_hive_that_it_might_not_take_has_it_not_called(
+        self, repo: Path, beads: Path, calls: Path, leads: str, why: str
+    ) -> None:
+        (repo / leads).mkdir(parents=True)
+        write_lines(repo / leads / "issues.jsonl", FOREIGN)
+        (repo / leads / "config.yaml").touch()
+        (repo / "a/.beads").mkdir(exist_ok=True)
+        (repo / "a/.beads" / "redirect").write_text("../x/.beads\n")
+        (beads / "redirect").write_text(f"{leads}\n")
+        with pytest.raises(ExternalFailure, match=why):
+            Tracker(Hive.open(repo, droid="ui", env={})).close("qb-1")
+        assert not calls.exists()
 
     @pytest.mark.parametrize("name", ["hooks/on_close", "config.yaml"])
     def test_a_folder_in_place_of_what_it_would_run_is_nothing(

@@ -104,14 +104,17 @@ def notify(call: Invocation, run: str | None, bell: bool, once: bool) -> list[Wa
     QUEEN_EVENT_ABOUT and QUEEN_EVENT_HIVE in its environment, and the same as JSON on standard
     input.
     """
+    from queenbee.checks.consent import Consent  # noqa: PLC0415 - start-up
     from queenbee.cli import calling  # noqa: PLC0415 - start-up
     from queenbee.documents.folders import gates_dir  # noqa: PLC0415 - start-up
     from queenbee.services.telling.announcing import Announcer  # noqa: PLC0415 - start-up
+    from queenbee.store.trust import COMMAND, Proposal  # noqa: PLC0415 - start-up
     from queenbee.workflows.people import wants  # noqa: PLC0415 - start-up
 
     hive = Hive.open(droid=call.actor, beads_dir=call.beads_dir)
     title = os.path.basename(hive.layout.root)
     if run is not None:
+        Consent.of(hive).require_typed(Proposal(COMMAND, run, origin="--run"))
         caller = calling.by_command(run, hive.layout.root)
     else:
         caller = (None if bell else calling.by_desktop(title)) or calling.by_bell

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 
 import click
 
+from queenbee.agents.client_settings import typed_settings
 from queenbee.agents.files import file_edits
 from queenbee.agents.ignored import Ignored
 from queenbee.agents.setup import AGENTS, Setup, place_of
@@ -19,6 +20,7 @@ from queenbee.cli.terminal import say
 from queenbee.core.text import printable
 from queenbee.errors import InvalidInput, NotFound, QueenError
 from queenbee.git import hooks
+from queenbee.store.callers.agent_above import is_agent
 from queenbee.store.layout import discover
 
 _NONE_FOUND = "no agent was found here"
@@ -96,7 +98,7 @@ def setup(
     value["files"] = _files(wanted.edits, dry_run=dry_run, shows_unchanged=not (dry_run or undo))
     guarded = _guarded(wanted)
     if not dry_run:
-        wanted.write()
+        _write(wanted, allow=allow)
     for note in wanted.notes():
         call.tell(note)
     by_hand = _tell_guard(call, wanted, guarded, dry_run=dry_run)
@@ -107,6 +109,20 @@ def setup(
             with suppress(QueenError):
                 settle_records(call)
     return Answer(value, yes=not by_hand)
+
+
+def _write(wanted: Setup, *, allow: bool) -> None:
+    """Changes the files. Raises `InvalidInput` for an agent that gives itself more leave."""
+    place = wanted.place
+    if (allow or place.tree is None) and is_agent():
+        raise InvalidInput(
+            "only a person lets agents run queen unasked, or changes your own settings",
+            hint="in a terminal that no agent has started; here: queen setup",
+        )
+    # What the agents may run unasked is asked for in each clone, and was typed in this one.
+    typed = typed_settings(place.tree, place.env) if allow and place.tree else nullcontext()
+    with typed:
+        wanted.write()
 
 
 def _refuse_nobody(call: Invocation, wanted: Setup, *, check: bool) -> None:

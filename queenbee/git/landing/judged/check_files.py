@@ -17,6 +17,7 @@ from queenbee.git.landing.judged.client_files import EVERY, is_of_client
 from queenbee.git.landing.judged.command_reads import read_by, settings_folders, with_links
 from queenbee.git.landing.judged.settings_read import is_setting
 from queenbee.git.landing.refusals import SHOWN, NotLanded
+from queenbee.git.upstream import LFS_SETTINGS
 from queenbee.services.writing.seeing import note_typed
 from queenbee.store import safe_open
 from queenbee.store.droids.agent_callers import is_by_agent
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 _FOLDERS = (
     *(".github/workflows/", ".github/actions/", ".gitea/workflows/", ".forgejo/workflows/"),
-    *(".circleci/", ".buildkite/", ".woodpecker/"),
+    *(".circleci/", ".buildkite/", ".woodpecker/", ".semaphore/", ".azure-pipelines/"),
     *(".husky/", ".githooks/", ".beads/hooks/"),
     # Clients run hooks and servers that these name, and agents of `.claude/` judge sprint beads.
     *(each for each in EVERY if each.endswith("/")),
@@ -41,9 +42,10 @@ _LEFTHOOK = tuple(
     for name in ("lefthook", ".lefthook", "lefthook-local", ".lefthook-local")
 )
 _FILES = frozenset({
-    ".gitlab-ci.yml", ".travis.yml", ".drone.yml", ".woodpecker.yml", "Jenkinsfile",
-    "azure-pipelines.yml", "bitbucket-pipelines.yml", "appveyor.yml",
-    ".pre-commit-config.yaml", ".worktreeinclude",
+    ".gitlab-ci.yml", ".travis.yml", ".drone.yml", ".drone.yaml", ".woodpecker.yml", "Jenkinsfile",
+    "azure-pipelines.yml", "azure-pipelines.yaml", "bitbucket-pipelines.yml", "appveyor.yml",
+    ".cirrus.yml", ".pre-commit-config.yaml", "prek.toml", ".overcommit.yml", "hk.pkl",
+    ".simple-git-hooks.json", ".worktreeinclude", LFS_SETTINGS,
     *(each for each in EVERY if not each.endswith("/")),
 })  # fmt: skip
 _ATTRIBUTES = ".gitattributes"
@@ -51,7 +53,7 @@ _ATTRIBUTES = ".gitattributes"
 _GLOB = frozenset("*?[")
 SHOWN_CHECK = "queenbee-land-check"
 """The file, in the git directory of a worktree, that says which change of the check was told."""
-_KEY_CHARS = 16
+_KEY_CHARS = 32
 
 ACCEPTED = "accepted check"
 """The kind under which it is remembered that a person has accepted such a change."""

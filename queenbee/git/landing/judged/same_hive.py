@@ -8,6 +8,7 @@ without their issues, claims and mail, or with a file that each command refuses.
 from __future__ import annotations
 
 import os
+import re
 from typing import TYPE_CHECKING
 
 from queenbee.core.text import named, shell_word
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 _WHERE = ("state", "engine.kind", "engine.hive")
 """The settings that say where the hive is."""
+_LEADING = re.compile(r"(?s:.*/)?(?:(?i:\.beads/redirect)|(?!\.beads/)(?i:\.beads)/(?s:.*))")
+"""A redirect for who works in some folder, or what some systems take for a file of `.beads/`."""
 
 
 def refuse_other_hive(layout: Layout, objects: Objects, changed: Collection[str]) -> None:
@@ -34,9 +37,9 @@ def refuse_other_hive(layout: Layout, objects: Objects, changed: Collection[str]
     """
     path, target = settings_path(layout), str(target_ref(layout))
     folders = {BEADS, os.path.dirname(path) or BEADS}
-    for redirect in (f"{folder}/redirect" for folder in sorted(folders)):
-        if redirect in changed:
-            raise _other_hive(layout, redirect, f"changes {named([redirect])}")
+    own = {f"{folder}/redirect" for folder in folders}
+    for each in sorted(each for each in changed if each in own or _LEADING.fullmatch(each)):
+        raise _other_hive(layout, each, f"changes {named([each])}")
     if owner_in(layout.beads_dir) is None:
         top = f"{os.path.dirname(path) or BEADS}/"
         for each in sorted(each for each in changed if each.startswith(top)):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from queenbee.core.command_lines import no_dash
 from queenbee.core.text import named, shell_word, suggested
-from queenbee.errors import QueenError
+from queenbee.errors import QueenError, Untrusted
 from queenbee.git.landing.commands import ACTION, differing
 from queenbee.git.landing.moving import healing
 from queenbee.git.landing.moving.changed_since import links_above
@@ -106,7 +106,12 @@ class Advance:
 
     def _push(self, upstream: Upstream, commit: str) -> str | None:
         own, before = self._own, self._before
-        pushed = upstream.push(own.commands, self._tree, commit, before)
+        try:
+            pushed = upstream.push(own.commands, self._tree, commit, before)
+        except Untrusted as error:
+            refused = PushRefused(upstream.name, error.message)
+            refused.hint = "a person looks at it: queen config trust; then queen land"
+            raise refused from error
         if pushed.status == 0:
             seen = (no_dash(upstream.ref), no_dash(commit), no_dash(before))
             own.commands("update-ref", "-m", ACTION, *seen, cwd=own.tree, to_the_end=True)
