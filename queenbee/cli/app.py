@@ -81,7 +81,13 @@ class Invocation:
         if self._hive is None:
             from queenbee.library.hive import Hive  # noqa: PLC0415 - start-up
 
-            self.use(Hive.open(droid=self.actor, beads_dir=self.beads_dir))
+            try:
+                self.use(Hive.open(droid=self.actor, beads_dir=self.beads_dir))
+            except NoHive as error:
+                from queenbee.library.hives import way_elsewhere  # noqa: PLC0415 - start-up
+
+                error.hint = way_elsewhere(error.hint)
+                raise
         assert self._hive is not None
         return self._hive
 

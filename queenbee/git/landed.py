@@ -14,6 +14,7 @@ from queenbee.core.glob.pattern import literal_path
 from queenbee.core.text import named
 from queenbee.errors import ExternalFailure, QueenError, Unreadable
 from queenbee.git.contents.hive_files import is_record
+from queenbee.git.contents.uncommitted import uncommitted
 from queenbee.git.run import as_the_user, git, line, names_in, without_programs
 from queenbee.git.upstream import Upstream
 from queenbee.services.care.exporting import export_issues
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from queenbee.core.records import Reservation
     from queenbee.services.hive import Services
     from queenbee.services.open_store import Store
+    from queenbee.services.work import Nothing
     from queenbee.workflows.complete_hive import Hive
     from queenbee.workflows.completing import Completion
 
@@ -75,10 +77,21 @@ def complete(
     return done.with_note(f"{done.assignment.issue_id} is completed, but {left}")
 
 
+def say_what_is_left(hive: Services, found: Nothing) -> None:
+    """Adds what is left in this worktree for whoever has no more to do."""
+    found.unlanded = unlanded(hive.layout)
+    if hive.layout.settings.land_by == "pr":
+        from queenbee.git.proposing.standing import proposals  # noqa: PLC0415 - start-up
+
+        found.proposed = proposals(hive.layout)
+    if found.state == "done":
+        found.uncommitted_records = uncommitted_records(hive.layout)
+
+
 def unlanded(layout: Layout) -> str | None:
-    """Returns what is not yet on the main worktree's branch, in words, with the next command; None
-    if nothing is, or if this is not a linked worktree of a repository whose main worktree has a
-    branch.
+    """Returns what is neither on the main worktree's branch nor proposed for it, in words, with the
+    next command; None if nothing is, or if this is not a linked worktree of a repository whose main
+    worktree has a branch.
     """
     here = git_tree(layout.tree)
     if here is None or layout.worktree is None:
@@ -89,8 +102,7 @@ def unlanded(layout: Layout) -> str | None:
     if target is None:
         return None
     try:
-        commits = f"{target_ref(layout)}..HEAD"
-        count = int(git("rev-list", "--count", "--end-of-options", commits, cwd=layout.tree))
+        count = _count_ahead(layout)
         files = [*uncommitted(layout.tree, layout.tree)]
     except (ValueError, ExternalFailure, Unreadable):
         return None
@@ -100,6 +112,15 @@ def unlanded(layout: Layout) -> str | None:
     left += [f"not committed: {named(dirty)}"] if dirty else []
     way = "queen land -m 'WHAT YOU DID'" if dirty else "queen land"
     return f"{'; '.join(left)}; try: {way}" if left else None
+
+
+def _count_ahead(layout: Layout) -> int:
+    if layout.settings.land_by == "pr":
+        from queenbee.git.proposing.standing import count_unproposed  # noqa: PLC0415 - start-up
+
+        return count_unproposed(layout)
+    commits = f"{target_ref(layout)}..HEAD"
+    return int(git("rev-list", "--count", "--end-of-options", commits, cwd=layout.tree))
 
 
 def uncommitted_records(layout: Layout) -> str | None:
@@ -115,17 +136,6 @@ def _left(layout: Layout, *, as_the_user: bool = True) -> dict[str, str]:
             config = None if as_the_user else without_programs(layout.root, {})
             return uncommitted(layout.beads_dir, layout.root, config, "all")
     return {}
-
-
-def uncommitted(
-    folder: str, root: str, config: Mapping[str, str] | None = None, which: str = "normal"
-) -> dict[str, str]:
-    """Returns the files of a folder that are not committed, from the root, each with the two
-    letters of `git status`. Raises `ExternalFailure`.
-    """
-    wanted = ("--porcelain=v1", "-z", f"--untracked-files={which}", "--no-renames")
-    said = git("status", *wanted, "--", folder, cwd=root, config=config, repository={})
-    return {each[3:]: each[:2] for each in names_in(said)}
 
 
 def carries_records(layout: Layout) -> bool:

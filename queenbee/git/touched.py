@@ -338,11 +338,16 @@ def take_next(
     if isinstance(taken, loop.Begin):
         _go_to(hive, taken)
         _add_work(hive, taken)
-    elif taken.state == "done":
-        _stand_on_target(hive)
-        from queenbee.git.landed import uncommitted_records  # noqa: PLC0415 - start-up
+        if taken.given_back is not None:
+            from queenbee.git.unfinished import as_read_here  # noqa: PLC0415 - start-up
 
-        taken.uncommitted_records = uncommitted_records(hive.layout)
+            taken.given_back = as_read_here(hive.layout, taken.given_back)
+    elif taken.is_end or taken.state == "done":
+        from queenbee.git.landed import say_what_is_left  # noqa: PLC0415 - start-up
+
+        if taken.state == "done":
+            _stand_on_target(hive)
+        say_what_is_left(hive, taken)
     return taken
 
 

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING
 
 from queenbee.checks.consent import Consent
 from queenbee.core.command_lines import no_dash
+from queenbee.core.records import Assignment
 from queenbee.core.text import mentioned, some, suggested
 from queenbee.errors import Conflict, ExternalFailure, QueenError
 from queenbee.git.ownership import worktree_note
@@ -43,13 +44,17 @@ from queenbee.services.leases.edits import is_exempt
 from queenbee.services.writing.secrets import has_secret_name
 from queenbee.store import safe_open
 from queenbee.store.droids import presence
-from queenbee.store.git_files.worktrees import target_branch, target_ref, worktrees
+from queenbee.store.git_files.worktrees import (
+    current_branch,
+    target_branch,
+    target_ref,
+    worktrees,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import Any
 
-    from queenbee.core.records import Assignment
     from queenbee.services.diagnosis import Diagnosis
     from queenbee.services.hive import Services
     from queenbee.store.git_files.worktrees import Worktree
@@ -138,6 +143,18 @@ def ways_on(layout: Layout, branch: str, issue_id: str) -> str:
     shows = suggested("git diff", f"{target_branch(layout) or 'HEAD'}...{branch}")
     new = suggested("queen worktree add NAME", issue_id, branch=branch)
     return f"{shows} shows it; go on with it in your worktree, or in a new one: {new}"
+
+
+def as_read_here(layout: Layout, returned: Assignment) -> Assignment:
+    """Returns an assignment that was given back; if this worktree is on the branch that keeps what
+    was left, its reason says so in place of how to go on with another's.
+    """
+    branch = layout.git_dir and current_branch(layout.git_dir)
+    if not branch or not branch.startswith(f"{FOLDER}/"):
+        return returned
+    elsewhere = f"; {ways_on(layout, branch, returned.issue_id)}"
+    reason = str(returned.reason).replace(elsewhere, ", which is checked out here")
+    return Assignment({**returned.fields, "reason": reason})
 
 
 class WorktreeKeeper:

@@ -9,7 +9,7 @@ import shlex
 from typing import TYPE_CHECKING
 
 from queenbee.core.text import mentioned, one_line, some, suggested
-from queenbee.git.landed import uncommitted
+from queenbee.git.contents.uncommitted import uncommitted
 from queenbee.git.run import without_programs
 from queenbee.hook import answers
 from queenbee.hook.session_events import open_hive

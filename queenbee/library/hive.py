@@ -415,7 +415,16 @@ class Hive(complete_hive.Hive):
         from queenbee.services.undo.undoing import undo  # noqa: PLC0415 - start-up
 
         with self.one_step("queen undo"):
-            return undo(self, dry_run=dry_run)
+            done = undo(self, dry_run=dry_run)
+        if dry_run or all(each.kind != "settings" for each in done.reversals):
+            return done
+        from dataclasses import replace  # noqa: PLC0415 - start-up
+
+        from queenbee.git.contents.uncommitted import settings_to_commit  # noqa: PLC0415 - start-up
+
+        layout = self.layout
+        way = settings_to_commit(layout) or settings_to_commit(layout, layout.tree)
+        return replace(done, to_commit=way)
 
     def cursor(self) -> str:
         """Returns the cursor behind everything that is here now."""

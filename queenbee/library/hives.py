@@ -80,6 +80,14 @@ def forget(place: str) -> str:
     raise NotFound(f"no hive was opened in {wanted}", hint="queen status --all")
 
 
+def way_elsewhere(here: str | None) -> str:
+    """Returns the hint for a folder without a hive, with what helps `here`: the way to the hives
+    that this user has opened comes first.
+    """
+    there = "for one of your hives: queen status --all, and cd there" if _known() else ""
+    return "; or ".join(filter(None, (there, here)))
+
+
 def glimpses(places: Sequence[str] = (), *, droid: str | None = None) -> list[Glimpse]:
     """Returns what is going on in the hives in these folders; without any, in all that this user
     has opened. `droid` is who looks, if not the one whom each knows.

@@ -13,6 +13,7 @@ from queenbee.agents.client_settings import unseen_settings
 from queenbee.checks.consent import untrusted
 from queenbee.core.names import checked_agent
 from queenbee.core.text import suggested
+from queenbee.core.timestamps import format_ms
 from queenbee.errors import Conflict, InvalidInput, QueenError, Untrusted
 from queenbee.git.ownership import is_foreign, worktree_note
 from queenbee.git.worktrees.branch_names import agent_branch, agent_note
@@ -226,6 +227,7 @@ class Crew:
         goes_on = before is not None and (before.is_alive or before.state == "working")
         if not goes_on:  # What a run that was killed left ends, even what it had not noted.
             left.end()
+            roster.mark_run(layout, name, format_ms(self._hive.now_ms()))
         entry = roster.Entry(name, before.to_dict() if before and goes_on else None)
         entry.client, entry.is_ending = client.name, False
         entry.path = entry.path if entry.is_alive else made.path

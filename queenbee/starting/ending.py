@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     Code = Literal[
         "done", "stopped", "interrupted", "limit", "fatal", "stuck",
         "target_fails", "waits", "gave_back", "unseen", "ended_early", "not_begun", "kept",
-        "on_hold", "proposed", "held",
+        "on_hold", "proposed", "held", "asks",
     ]  # fmt: skip
 
 
@@ -48,7 +48,7 @@ class Ended:
     clients: Mapping[str, str]
     """What ran each agent."""
     reasons: Sequence[Reason]
-    """Why issues are left, and why agents ended before the others."""
+    """Why issues are left, why agents ended before the others, and what they ask a person."""
     left: Sequence[str]
     """The issues that are not done."""
     cost_usd: float
@@ -76,12 +76,13 @@ class Ended:
             found.append("there was no issue to do; to describe one: queen issue new TITLE")
         if self.cost_usd:
             found.append(f"spent, as the clients report it: {self.cost_usd:.2f} USD")
-        found += _together(self.reasons)
+        asked = [each.text for each in self.reasons if each.code == "asks"]
+        found += _together([each for each in self.reasons if each.code != "asks"])
         if self.why.code != "done":
             found.append(f"it ended before everything was done: {self.why.text}")
         if self.left:
             found.append(f"left: {some(self.left, 20)}; see: queen issues")
-        return found
+        return found + asked
 
 
 _SEVERAL = {"waits": "wait to land", "on_hold": "are on hold"}

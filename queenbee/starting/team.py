@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import time
 from contextlib import ExitStack
+from dataclasses import replace
+from itertools import starmap
 from typing import TYPE_CHECKING
 
 from queenbee.checks.processes import Interrupts
@@ -31,6 +33,7 @@ from queenbee.store.lock import LongLock
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from queenbee.core.records import Message
     from queenbee.core.reviews.review import Review
     from queenbee.starting.bead_worker import BeadWorker
     from queenbee.starting.crew import Wanted
@@ -207,12 +210,18 @@ class Team:
         if stamp == self._mail_stamp:
             return
         self._mail_stamp = stamp
+        for each, text in self._asked_of_a_person():
+            if each.id not in self._passed_on:
+                self._passed_on.add(each.id)
+                self._tell(text)
+
+    def _asked_of_a_person(self) -> Iterator[tuple[Message, str]]:
+        """Yields what the agents wrote to a person that nobody has answered, and how to answer."""
         own = {each.name for each in self.workers}
         for each in self._hive.messages.unanswered(PERSON, limit=_MOST_MAIL):
-            if each.from_ in own and not each.by_hive and each.id not in self._passed_on:
-                self._passed_on.add(each.id)
+            if each.from_ in own and not each.by_hive:
                 short = self._hive.short_ids("messages", [each.id])[each.id]
-                self._tell(f"{of_message(each).text}: {way_to_answer(short)}")
+                yield each, f"{of_message(each).text}: {way_to_answer(short)}"
 
     def _tick(self, worker: BeadWorker) -> None:
         others = (each for each in self.workers if each is not worker and not each.is_over)
@@ -312,7 +321,8 @@ class Team:
             for gone in pruned.removed:
                 also = f"; gone with it, ignored by git: {named(gone.ignored)}" * bool(gone.ignored)
                 self._tell(f"removed {gone.place.path}: all of it has landed{also}")
-        return ended
+        asked = self._asked_of_a_person()
+        return replace(ended, reasons=[*reasons, *starmap(_asks, asked)])
 
     def _given_back(self, reasons: Sequence[Reason]) -> dict[str, bool]:
         """Returns the issues that were given back, and whether that is their own fault, as others
@@ -358,6 +368,10 @@ class Team:
                 yield Reason("held", text, key, holder)
             if standing.state == "on_hold" and because and key not in found:
                 yield Reason("on_hold", f"{key} is on hold: {because}", key, why=because)
+
+
+def _asks(message: Message, text: str) -> Reason:
+    return Reason("asks", f"not answered yet: {text}", message.issue_id, message.from_)
 
 
 def _left_alone(issue_id: str, droid: str) -> Reason:

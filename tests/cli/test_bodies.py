@@ -32,6 +32,9 @@ def test_an_answer_is_what_somebody_wants_to_say_and_once_more_if_they_insist(
     assert "'YOUR ANSWER'" in shown
     refused = quick("answer", asked["id"], "YOUR ANSWER", as_="human")
     assert (refused.code, "stands for what you want to say" in refused.err) == (2, True)
+    refused = quick("answer", asked["id"], as_="human")
+    hint = f"  try: queen answer {asked['id']} 'what you want to say'\n"
+    assert (refused.code, refused.err.endswith(f"the answer is missing\n{hint}")) == (2, True)
     assert "answered before" not in quick("answer", asked["id"], "8080", as_="human").err
     assert "it was answered before, at 20" in quick("answer", asked["id"], "81", as_="human").err
     assert "“Re: which port?” “8080”" in quick("status", as_="api").err

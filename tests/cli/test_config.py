@@ -35,6 +35,24 @@ def test_what_is_set_says_how_it_is_committed(quick: QuickQueen, repo: Path, tom
     assert git(repo, "diff", "--cached", "--name-only") == "own.txt\n"
 
 
+def test_taking_back_what_was_committed_says_how_that_is_committed(
+    quick: QuickQueen, repo: Path, toml: Path
+) -> None:
+    git(repo, "add", ".beads/queen.toml")
+    git(repo, "commit", "-qm", "settings")
+    quick("config", "set", "ttl", "2h", as_="ui")
+    assert "committed" not in quick("undo", "--yes", as_="ui").out
+    quick("config", "set", "ttl", "2h", as_="ui")
+    git(repo, "commit", "-qam", "two hours")
+    assert "committed" not in quick("undo", "--dry-run", as_="ui").out
+    *_, said = quick("undo", "--yes", as_="ui").out.splitlines()
+    before, _, command = said.partition(": ")
+    assert before == "which is not as it is committed now"
+    subprocess.run(command, shell=True, check=True, capture_output=True)
+    assert git(repo, "status", "--porcelain", "--", ".beads/queen.toml") == ""
+    assert quick("undo", "--json", as_="ui").json["to_commit"] == command
+
+
 def test_a_commit_by_hand_has_the_form_that_is_set(
     quick: QuickQueen, repo: Path, toml: Path
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -50,8 +51,29 @@ def test_init_run_twice_changes_nothing(quick: QuickQueen, bare: Path) -> None:
     quick("msg", "send", "b", "x", as_="a", cwd=bare)
     before = snapshot(bare)
     again = quick("init", cwd=bare)
-    assert (again.code, "nothing was changed" in again.out) == (0, True)
+    assert (again.code, "it already exists\n" in again.out) == (0, True)
     assert snapshot(bare) == before
+
+
+def test_init_says_how_what_it_made_and_set_is_committed(quick: QuickQueen, bare: Path) -> None:
+    (bare / "own.txt").write_text("x\n")
+    git(bare, "add", "own.txt")
+    for arguments, subject in (((), "hive"), (("--check", "true"), "settings")):
+        shown = quick("init", *arguments, cwd=bare)
+        assert "nothing" not in shown.out.partition("next:")[0]
+        *_, said = shown.out.splitlines()
+        command, why = said.split("  so that ")
+        assert why == "clones and worktrees have it"
+        subprocess.run(command, shell=True, check=True, capture_output=True, cwd=bare)
+        assert git(bare, "log", "-1", "--format=%s") == f"{subject}\n"
+    assert git(bare, "status", "--porcelain") == "A  own.txt\n"
+    assert quick("init", "--json", cwd=bare).json["to_commit"] == ""
+    below = bare / "below"
+    below.mkdir()
+    git(bare, "rm", "-q", "--cached", "-r", ".beads")
+    assert f"git -C {bare} add .beads && git -C" in quick("init", cwd=below).out
+    (bare / ".gitignore").write_text(".beads\n")
+    assert quick("init", "--json", cwd=bare).json["to_commit"] == ""
 
 
 def test_init_keeps_settings_and_attributes_that_were_there(quick: QuickQueen, bare: Path) -> None:
@@ -258,8 +280,9 @@ def test_init_in_a_clone_of_a_hive_that_synchronizes_says_to_fetch_first(
 ) -> None:
     quick("init")
     quick("config", "set", "land.check", "true")
+    git(repo, "add", ".beads")
+    git(repo, "commit", "-q", "-m", "records")
     assert "next: queen worktree add NAME  to work on an issue there\n" in quick("init").out
-    git(repo, "commit", "-q", "--allow-empty", "-m", "records")
     git(repo, "update-ref", "refs/remotes/origin/queenbee/hive", "HEAD")
     for pack in ((), ("pack-refs", "--all")):
         if pack:

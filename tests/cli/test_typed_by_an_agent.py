@@ -52,6 +52,16 @@ def test_a_check_that_it_types_does_not_run(quick: QuickQueen, hive: Path) -> No
     assert lands(quick, hive).code == 0
 
 
+def test_it_is_not_told_to_type_one(quick: QuickQueen, hive: Path) -> None:
+    assert quick("config", "unset", "land.check").code == 0
+    assert quick("worktree", "add", "ui").code == 0
+    tree = hive.with_name(f"{hive.name}-ui")
+    commit_file(tree, "a", "x\n")
+    for env, tells in ((AGENT, False), ({}, True)):
+        done = quick("land", as_="ui", cwd=tree, env=env)
+        assert (done.code, "queen land --check COMMAND" in done.err) == (2, tells), done
+
+
 def test_a_machine_without_questions_lets_it(quick: QuickQueen, hive: Path) -> None:
     git(hive, "config", "queenbee.trust", "all")
     assert lands(quick, hive, env=AGENT).code == 0

@@ -415,7 +415,8 @@ class TestWhatLands:
         (tree / "new.txt").unlink()
         with pytest.raises(NotLanded, match="nothing to land") as refusal:
             landed(tree)
-        assert str(refusal.value.hint).endswith("here; queen next")
+        assert str(refusal.value).endswith("this worktree, and nothing else has changed")
+        assert refusal.value.hint == "queen next"
 
     def test_names_what_is_not_part_of_it(self, repo: Path, worktree: Worktree) -> None:
         tree = worktree("one")

@@ -33,6 +33,19 @@ def lands(quick: QuickQueen, tree: Path, path: str, text: str = "x\n") -> int:
     return quick("land", "--check", CHECK, as_="ui", cwd=tree).code
 
 
+@pytest.mark.parametrize("has_it", ["ui", "main"])
+def test_a_failed_check_names_what_git_ignores_if_the_worktree_that_lands_has_it(
+    quick: QuickQueen, repo: Path, tree: Path, has_it: str
+) -> None:
+    (repo / ".git" / "info").mkdir(exist_ok=True)
+    (repo / ".git" / "info" / "exclude").write_text(".env\n")
+    ((tree if has_it == "ui" else repo) / ".env").write_text("KEY=1\n")
+    commit_file(tree, "t.sh", "false\n")
+    done = quick("land", "--check", CHECK, "--json", as_="ui", cwd=tree)
+    said = done.json["landing"]["output"]
+    assert (done.code, "and not .env; if the check needs it" in said) == (1, has_it == "ui"), done
+
+
 class TestItsRemoval:
     @pytest.fixture(autouse=True)
     def checkout(self, quick: QuickQueen, repo: Path, tree: Path) -> Path:

@@ -48,6 +48,19 @@ def test_hives_that_a_person_looked_at_are_shown_together(
     assert f"  how to see to it: cd {shop} && queen\n" in shown
 
 
+def test_a_folder_without_a_hive_names_the_way_to_them(
+    quick: QuickQueen, shop: Path, tmp_path: Path
+) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    env = environment()
+    asked = ("answer", "5W6X", "Euros")
+    assert quick(*asked, cwd=elsewhere, env=env).err.endswith("  try: queen init\n")
+    at_a_terminal(Queen(shop), "", "status", **env)
+    hint = "  try: for one of your hives: queen status --all, and cd there; or queen init\n"
+    assert quick(*asked, cwd=elsewhere, env=env).err.endswith(hint)
+
+
 def test_what_agents_look_at_is_not_noted(quick: QuickQueen, shop: Path) -> None:
     marked = {**environment(), "CLAUDECODE": "1"}
     assert at_a_terminal(Queen(shop), "", "status", **marked)[0] == 0

@@ -127,6 +127,7 @@ class TestAnAgent:
         team.wait(lambda: log.exists() and b"first" in log.read_bytes())
         following = team.queen.start("start", "--logs", "ui", as_="lead")
         assert following.stdout is not None
+        assert following.stdout.readline().startswith("--- queen start, ")
         assert following.stdout.readline() == "first\n"
         gate.touch()
         assert "the end\n" in following.stdout

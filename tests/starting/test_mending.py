@@ -211,6 +211,20 @@ class TestBeforeAnIssue:
         assert not (team.repo / "half").exists()
         assert git(team.repo, "show", "unfinished/x-1-ui:half") == "half\n"
 
+    def test_whoever_goes_on_in_a_worktree_of_what_was_left_is_not_sent_there(
+        self, team: Team
+    ) -> None:
+        team.issues(1)
+        ran = team.start("ui", "--agent", team.agent("echo half >> half; exit 3\n"))
+        goes_on = "queen worktree add NAME x-1 --branch unfinished/x-1-ui"
+        assert goes_on in ran.out, ran
+        assert goes_on in team.queen("next", as_="api").out
+        team.queen("release", "x-1", as_="api")
+        team.queen(*goes_on.replace("NAME", "olive").split()[1:], as_="olive")
+        shown = team.queen("next", as_="olive", cwd=team.repo.parent / "repo-olive").out
+        assert "on branch unfinished/x-1-ui, which is checked out here\n" in shown
+        assert "go on with it in" not in shown
+
     def test_what_a_person_handed_over_lands_with_the_first(self, team: Team) -> None:
         team.issues(1)
         git(team.repo, "worktree", "add", "-qb", "ui", "../repo-ui")

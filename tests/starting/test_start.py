@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import signal
 import subprocess
 import sys
@@ -129,8 +130,15 @@ class TestATeam:
         asks = "[ -e ../asked ] || queen msg send human 'Which currency?'\ntouch ../asked\n"
         ran = team.start("ui", "--agent", team.agent(asks + WORKS))
         assert ran.code == 0, ran
-        assert ran.out.count("ui wrote to you: “Which currency?”: queen answer ") == 1, ran
-        assert team.queen("answer", ran.out.split("queen answer ")[1][:4], "Euros").code == 0
+        asked = "ui wrote to you: “Which currency?”: queen answer "
+        during, at_the_end = ran.out.split(f"not answered yet: {asked}")
+        assert during.count(asked) == 1, ran
+        short = at_the_end[:4]
+        assert at_the_end == f"{short} 'YOUR ANSWER'\n"
+        assert team.queen("answer", short, "Euros").code == 0
+        (team.repo / "../asked").touch()
+        team.queen("issue", "new", "One more", as_="lead")
+        assert "not answered yet" not in team.start("ui", "--agent", team.agent(WORKS)).out
 
     def test_says_why_an_agent_does_not_begin(self, team: Team) -> None:
         team.issues(2)
@@ -391,6 +399,13 @@ class TestWithoutAHive:
             assert "There is no hive here" in shown
             assert (repo / ".beads").exists() == (name == "yes")
         assert (status, "to check nothing: queen config set land.check true" in shown) == (2, True)
+
+    def test_outside_git_it_makes_nothing(self, team: Team, tmp_path: Path) -> None:
+        repo = tmp_path / "outside"
+        repo.mkdir()
+        status, shown = at_a_terminal(team, repo, "y\n", "--agent", "/bin/true", "--size", "1")
+        assert (status, "this is not a git repository" in shown) == (2, True), shown
+        assert os.listdir(repo) == []
 
     def test_it_names_the_command_elsewhere(self, team: Team, tmp_path: Path) -> None:
         git(tmp_path, "init", "-q", "none")
@@ -653,8 +668,33 @@ class TestAClient:
         team.program("claude", shown + CLIENT)
         assert team.start("ui", "--agent", "claude").code == 0
         out = team.queen("start", "--logs", "ui", as_="lead").out
+        began, _, out = out.partition("\n")
+        assert re.fullmatch(r"--- queen start, 20\S+Z ---", began)
         wanted = 'I look.\nBash: ls\nNone: \n{"a": 1}\n[1]\n{no json\n'
         assert out.startswith(wanted)
+
+    def test_is_followed_in_its_last_run(self, team: Team) -> None:
+        team.issues(2)
+        for word, issue in (("first", "x-1"), ("second", "x-2")):
+            assert (
+                team.start(
+                    "ui", "--agent", team.agent(f"echo {word}\n" + WORKS), "--issues", issue
+                ).code
+                == 0
+            )
+        log = Path(roster.log_path(team.hive().layout, "ui"))
+        for is_full in (False, True):
+            if is_full:
+                log.rename(f"{log}.1")
+                log.write_text("third\n")
+            followed = team.queen("start", "--logs", "ui", as_="lead")
+            assert f"what it printed in earlier runs: {log}\n" in followed.err
+            began, shown, *rest = followed.out.splitlines()
+            assert (began[:16], shown) == ("--- queen start,", "second")
+            assert (rest[-1] == "third") == is_full
+        Path(f"{log}.1").unlink()
+        followed = team.queen("start", "--logs", "ui", as_="lead")
+        assert (followed.out, followed.err) == ("third\n", "")
 
     @pytest.mark.thorough
     def test_takes_turns_with_another(self, team: Team) -> None:

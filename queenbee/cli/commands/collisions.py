@@ -155,5 +155,5 @@ def _check(hive: Hive) -> tuple[Check, int]:
     rules = Rules.of(hive)
     seen = seen_check(hive, rules)
     if seen is None:
-        raise no_check(hive.layout.tree)
+        raise no_check(hive.layout)
     return check_of(seen, rules.check_timeout_s, hive.layout.common_dir), rules.jobs

@@ -263,7 +263,10 @@ def _landed(hive: Hive, done: Landed) -> Answer:
         outliving.worker.said = (
             last_said(done.landing.output) if done.landing.commit is None else ""
         )
-        if not is_watched and unlanded(hive.layout) is None:  # Else its droid went on.
+        is_proposed = done.landing.is_proposed
+        if (
+            not (is_watched or is_proposed) and unlanded(hive.layout) is None
+        ):  # Else its droid went on.
             outliving.worker.followed = commit_at(hive.layout.tree)
     value = {
         "landing": done.landing,

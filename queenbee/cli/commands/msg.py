@@ -266,8 +266,8 @@ def reply(hive: Hive, message_id: str, body: str, importance: Importance) -> Mes
 
 @command(show=_show_reply, example="queen answer 5W6X 'Euros'", at_once=True)
 @click.argument("message_id", metavar="ID")
-@click.argument("body", metavar="TEXT")
-def answer(hive: Hive, message_id: str, body: str) -> Message:
+@click.argument("body", metavar="TEXT", required=False)
+def answer(hive: Hive, message_id: str, body: str | None) -> Message:
     """Answer a message, and take it off your list
 
     A person also answers what agents ask human: under the name that is set, or as human.
@@ -275,9 +275,10 @@ def answer(hive: Hive, message_id: str, body: str) -> Message:
     from queenbee.services.messages import ANSWER  # noqa: PLC0415 - start-up
     from queenbee.store.callers.agent_above import is_agent  # noqa: PLC0415 - start-up
 
-    if body in ("TEXT", ANSWER):
+    if body in (None, "TEXT", ANSWER):
         hint = suggested("queen answer", message_id, "what you want to say")
-        raise InvalidInput(f"{body} stands for what you want to say", hint=hint)
+        what = f"{body} stands for what you want to say" if body else "the answer is missing"
+        raise InvalidInput(what, hint=hint)
     with suppress(QueenError):
         if at := hive.messages.get(message_id).acked_at:
             tell(f"it was answered before, at {at}; this is one more answer")

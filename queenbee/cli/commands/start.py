@@ -29,9 +29,12 @@ from queenbee.core.names import is_name
 from queenbee.core.text import HINT, printable
 from queenbee.errors import InvalidInput, NoHive, NotFound, Untrusted
 from queenbee.git import ownership
+from queenbee.git.outside import outside_git
 from queenbee.library.hive import Hive
 from queenbee.store import safe_open
 from queenbee.store.droids import roster
+from queenbee.store.git_trees import git_tree
+from queenbee.store.layout import working_directory
 from queenbee.store.settings import CLIENTS
 from queenbee.store.trust import COMMAND, OPTIONS, Proposal
 
@@ -88,7 +91,7 @@ def _show(ended: Ended | None) -> None:
     "--max-issue-cost", type=click.FloatRange(0), default=0, help="Leave an issue that cost so much"
 )
 @click.option("--no-trial", is_flag=True, help="Do not try first whether work can land")
-@click.option("--logs", metavar="NAME", help="Follow the output of an agent")
+@click.option("--logs", metavar="NAME", help="Follow the output of an agent's last run")
 @adopts
 @id_prefix
 def start(  # noqa: PLR0913 - the options of a command
@@ -227,6 +230,8 @@ def _hive(call: Invocation) -> Hive:
     try:
         hive = call.hive
     except NoHive:
+        if git_tree(where := working_directory()) is None:
+            raise outside_git(where) from None
         if not _asks() or not click.confirm("There is no hive here. Make one?", err=True):
             raise
         for path in Hive.init().made:
@@ -319,13 +324,22 @@ def _follow(hive: Hive, name: str) -> Answer:
 
 
 def _output(hive: Hive, name: str, path: str) -> Iterator[str]:
-    """Yields what an agent printed. A file that is full gets another name, and the next follows."""
-    with suppress(FileNotFoundError), _opened(f"{path}.1") as file:
-        while text := file.read(_PART_CHARS):
-            yield text
+    """Yields what an agent printed in its last run. A file that is full gets another name, and the
+    next follows.
+    """
+    full = f"{path}.1"
+    begins_at, before_at = _last_run(path), _last_run(full)
+    if max(begins_at, before_at) > 1:
+        tell(f"what it printed in earlier runs: {printable(path)}")
+    if not begins_at:
+        with suppress(FileNotFoundError), _opened(full) as file:
+            file.seek(before_at)
+            while text := file.read(_PART_CHARS):
+                yield text
     while True:
         with _opened(path) as file:
-            is_full = False
+            file.seek(begins_at)
+            begins_at, is_full = 0, False
             while not is_full:
                 is_running = roster.looked_after(hive.layout, name)
                 with suppress(FileNotFoundError):
@@ -337,6 +351,15 @@ def _output(hive: Hive, name: str, path: str) -> Iterator[str]:
                 time.sleep(_FOLLOW_S)
 
 
+def _last_run(path: str) -> int:
+    """Returns where in a file with an agent's output its last run begins; 0 if not there."""
+    with suppress(FileNotFoundError):
+        fd = safe_open.open_file(path, os.O_RDONLY)
+        with os.fdopen(fd, "rb") as file:
+            return file.read().rfind(f"\n{roster.RUN}".encode()) + 1
+    return 0
+
+
 def _opened(path: str) -> TextIO:
     return os.fdopen(safe_open.open_file(path, os.O_RDONLY), errors="replace")
 
@@ -345,6 +368,8 @@ def _readable(line: str) -> list[str]:
     """Returns what an agent says and calls, of an event that Claude Code prints, and what a landing
     says; any other line as it is.
     """
+    if line.startswith(roster.RUN):
+        return [f"--- {line.removeprefix(roster.RUN)} ---"]
     event = None
     with suppress(ValueError, RecursionError):
         event = json.loads(line)

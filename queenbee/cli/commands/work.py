@@ -274,11 +274,15 @@ def _show_nothing(nothing: Nothing) -> None:
 
 
 def _show_end(nothing: Nothing) -> None:
-    if nothing.state == "ending":
-        paragraph("Nothing is left for you in this run of queen start. You can stop.")
-        return
     total = nothing.counts["total"]
-    paragraph(f"Everything is done: {total} of {total} issues. You can stop.")
+    over = f"Everything is done: {total} of {total} issues"
+    if nothing.state == "ending":
+        over = "Nothing is left for you in this run of queen start"
+    then = ". You can stop." if nothing.unlanded is None else f", but {nothing.unlanded}"
+    paragraph(f"{over}{printable(then)}")
+    if nothing.proposed:
+        branches = printable(some(nothing.proposed, _SHOWN))
+        paragraph(f"Proposed, and not seen to be merged yet: {branches}; try: queen status --sync")
     if nothing.uncommitted_records is not None:
         paragraph(_to_commit(nothing.uncommitted_records))
 

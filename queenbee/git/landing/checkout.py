@@ -373,12 +373,13 @@ class Checkout(Place):
             return None
         return LeftByCheck(files, self._kept_as(_LEFT))
 
-    def lacking(self) -> list[str]:
-        """Returns some of what the worktree that lands, or the main one, has at its top, and this
-        one has not, because git ignores it.
+    def lacking(self, *, of_target: bool) -> list[str]:
+        """Returns some of what the worktree that lands has at its top, and this one has not,
+        because git ignores it; where the target fails, also what the main worktree has.
         """
         there = dict[str, None]()
-        for tree in filter(None, (self._own.tree, self._own.main_tree)):
+        trees = (self._own.tree, self._own.main_tree if of_target else None)
+        for tree in filter(None, trees):
             with suppress(QueenError):
                 there |= dict.fromkeys(ignored_in(tree))
         at_top = (each for each in there if "/" not in each.rstrip("/"))
@@ -389,9 +390,11 @@ class Checkout(Place):
             and not os.path.lexists(os.path.join(self.tree, each.rstrip("/")))
         ][:_MOST_NAMED]
 
-    def what_it_lacks(self) -> str:
-        """Returns what a check may have missed here, in words for whoever reads why it failed."""
-        files = self.lacking()
+    def what_it_lacks(self, *, of_target: bool = False) -> str:
+        """Returns what a check may have missed here, in words for whoever reads why it failed: on a
+        branch, what its own worktree has, where somebody has tried it.
+        """
+        files = self.lacking(of_target=of_target)
         if not files:
             return ""
         where = f"it ran in {self.tree}, which has what git has"

@@ -317,7 +317,7 @@ class _IssueWork(Work):
         """Raises `InvalidInput` if no check would run."""
         bead = self.hive.documents.find_bead(self.issue_id) if self.issue_id is not None else None
         if self.is_unchecked and bead is None:
-            raise no_check(self.hive.layout.tree)
+            raise no_check(self.hive.layout)
 
     def judged_by(self, check: str | None) -> None:
         """Raises `InvalidInput` if nothing would check the commit that is to land."""
@@ -447,7 +447,7 @@ class _IssueWork(Work):
             return None
         self.record, failed = self._checked(self.issue_id, tree)
         if self.is_unchecked and (self.record is None or _is_unverified(self.record)):
-            raise no_check(self.hive.layout.tree)
+            raise no_check(self.hive.layout)
         for each in () if failed else self.also:
             self._further[each], failed = self._checked(each, tree)
             if failed:

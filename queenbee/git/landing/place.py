@@ -267,11 +267,10 @@ class Place:
         if not changed and self.has(self.head()):
             is_dirty = git("status", "--porcelain=v1", "--", ".", f":(exclude){_HIVE}", cwd=tree)
             done = "if it is done all the same: queen complete" if issue_id else "queen next"
+            but = "" if is_dirty else ", and nothing else has changed"
             raise NothingToLand(
-                f"nothing to land: {self.target} has all commits of this worktree",
-                hint="commit your work: queen land -m 'WHAT YOU DID'"
-                if is_dirty
-                else f"nothing has changed here; {done}",
+                f"nothing to land: {self.target} has all commits of this worktree{but}",
+                hint="commit your work: queen land -m 'WHAT YOU DID'" if is_dirty else done,
             )
         if refusal := lost_between(tree, self.target_ref, self.head(), changed):
             raise refusal

@@ -181,18 +181,18 @@ def refuse_unchecked(check: str | None, asked: Request) -> None:
         )
 
 
-_ONCE = "queen land --check COMMAND; or without: queen land --unchecked"
-
-
-def no_check(tree: str) -> InvalidInput:
-    """Returns the refusal of a landing without any check, with those that the files name."""
+def no_check(layout: Layout) -> InvalidInput:
+    """Returns the refusal of a landing without any check, with those that the files name. An agent
+    is not told to type one, which would wait for a person.
+    """
     from queenbee.checks.finding import check_setting, found_checks  # noqa: PLC0415 - start-up
 
-    found = found_checks(tree)
+    found, once = found_checks(layout.tree), "once: queen land --check COMMAND; or "
+    by, once = ("a person, ", "") if is_by_agent(layout) else ("", once)
     known = f"; the files name {', '.join(found)}" if found else ""
     return InvalidInput(
         f"no check is set, so nothing shows that main still works{known}",
-        hint=f"for everybody: {check_setting(found)}; or once: {_ONCE}",
+        hint=f"{by}for everybody: {check_setting(found)}; or {once}without: queen land --unchecked",
         found=found,
     )
 

@@ -46,6 +46,26 @@ def keep_proposed(layout: Layout, branch: str, commit: str) -> None:
     as_the_user("update-ref", no_dash(ref_of(branch)), no_dash(commit), cwd=layout.tree)
 
 
+def count_unproposed(layout: Layout) -> int:
+    """Returns how many commits of this worktree the target has not, neither as they are nor as
+    another one, and nothing proposes. Raises `ExternalFailure`.
+    """
+    target = str(target_ref(layout))
+    merged = _behind(layout) or target
+    missing = (no_dash(f"^{target}"), no_dash(f"^{merged}"), "--not", f"--glob={_PROPOSED}/*")
+    return int(git("rev-list", "--count", "HEAD", *missing, "--", cwd=layout.tree))
+
+
+def proposals(layout: Layout) -> list[str]:
+    """Returns the branches at the remote by which this worktree's commits are proposed, and which
+    are not seen to be merged.
+    """
+    asked = ("for-each-ref", "--format=%(refname:lstrip=3)", "--merged=HEAD")
+    unmerged = f"--no-merged={target_ref(layout)}"
+    found = user_git(*asked, unmerged, _PROPOSED, cwd=layout.tree)
+    return found[1].decode(errors="surrogateescape").splitlines()
+
+
 def forget_proposed(layout: Layout, review: Review) -> None:
     """Removes that reference, if it is where it was. Never fails."""
     with suppress(ExternalFailure):

@@ -32,6 +32,9 @@ class Undone:
     at: str
     reversals: Sequence[Reversal]
     dry_run: bool
+    to_commit: str = ""
+    """The command that commits the settings, if they are not as they are committed now: the library
+    adds it."""
 
     def to_dict(self) -> dict[str, object]:
         """Returns the parts as plain values."""
@@ -40,6 +43,7 @@ class Undone:
             "at": self.at,
             "reversals": [each.to_dict() for each in self.reversals],
             "dry_run": self.dry_run,
+            "to_commit": self.to_commit,
         }
 
 

@@ -244,7 +244,12 @@ class Nothing(_Answer):
         """The droids that have an issue and show no sign of life, and for how many seconds."""
         self.uncommitted_records: str | None = None
         """The folder of the records if all is done and git has not all of them committed:
-        `git.touched` adds it."""
+        `git.landed` adds it."""
+        self.unlanded: str | None = None
+        """What has not landed of this worktree, in words, with the next command, if the actor has
+        no more to do: `git.landed` adds it."""
+        self.proposed: list[str] = []
+        """And the branches by which it is proposed, which are not seen to be merged."""
 
     @property
     def is_end(self) -> bool:
@@ -266,6 +271,8 @@ class Nothing(_Answer):
             "ahead": list(self.ahead),
             "silent": self.silent,
             "uncommitted_records": self.uncommitted_records,
+            "unlanded": self.unlanded,
+            "proposed": self.proposed,
             "open": [
                 {
                     "issue_id": each.issue.id,

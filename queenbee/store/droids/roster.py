@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from queenbee.core.beads import Issue
     from queenbee.store.layout import Layout
 
+RUN = "\x1e"
+"""Begins a line of an agent's output that says that another run begins: no client prints it."""
 _MOST_BYTES = 2**16
 _MOST_WAITING_BYTES = 2**20
 _WAITING = ".waits"
@@ -294,6 +296,17 @@ def folder(layout: Layout) -> str:
 def log_path(layout: Layout, name: str) -> str:
     """Returns the file with an agent's output."""
     return os.path.join(folder(layout), f"{name}.log")
+
+
+def mark_run(layout: Layout, name: str, at: str) -> None:
+    """Notes in the file with an agent's output that another run begins now. Never fails."""
+    with suppress(OSError, QueenError):
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+        fd = safe_open.open_file(log_path(layout, name), flags, 0o600)
+        try:
+            os.write(fd, f"\n{RUN}queen start, {at}\n".encode())
+        finally:
+            os.close(fd)
 
 
 def _ended(layout: Layout) -> dict[str, Any]:

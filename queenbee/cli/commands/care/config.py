@@ -14,12 +14,10 @@ from queenbee.cli.app import Invocation, QueenGroup, command, group, tell
 from queenbee.cli.person import show_commands
 from queenbee.cli.rendering import table
 from queenbee.cli.terminal import say
-from queenbee.core.text import escaped, printable, shell_word
+from queenbee.core.text import escaped, printable
 from queenbee.core.timestamps import format_ms
-from queenbee.errors import ExternalFailure, InvalidInput, QueenError, Untrusted
-from queenbee.git.contents.landing_messages import commit_options
-from queenbee.git.landed import uncommitted
-from queenbee.git.run import without_programs
+from queenbee.errors import InvalidInput, QueenError, Untrusted
+from queenbee.git.contents.uncommitted import settings_to_commit
 from queenbee.git.upstream import pushing
 from queenbee.services.undo.of_settings import note_setting
 from queenbee.services.writing.seeing import WAYS, note_typed, set_value
@@ -165,7 +163,7 @@ def _change(call: Invocation, name: str, value: object, *, add: bool = False) ->
 
         line = line_of(changing_text.text_of(path), name)
         by = who(layout, line, os.path.dirname(path)) if line is not None else ""
-    to_commit = _to_commit(_layout(call)) if changed and own is None else ""
+    to_commit = settings_to_commit(_layout(call)) if changed and own is None else ""
     to_land = "queen land -m settings" if changed and own is not None else ""
     said = changing_text.values_in(path)
     row, counts = _row(setting, said, {}), own is None
@@ -187,22 +185,6 @@ def _tell_of_landing(layout: Layout) -> None:
     for waits in Trust(layout).unseen(of_target(layout)):
         what = printable(waits.text)
         tell(f"nothing lands until a person agrees to all of this (queen config trust): {what}")
-
-
-def _to_commit(layout: Layout) -> str:
-    """Returns the command that commits the settings, and nothing else that is staged; empty where
-    git does not have them yet, or there is nothing to commit.
-    """
-    if layout.common_dir is None:
-        return ""
-    path, root = _path(layout), layout.root
-    with suppress(OSError, ExternalFailure):
-        if {"??"} >= {*uncommitted(path, root, without_programs(root, {})).values()}:
-            return ""
-        name = shell_word(os.path.relpath(path, root))
-        options = commit_options(layout.settings, "settings")
-        return f"git -C {shell_word(root)} commit {options} -- {name}"
-    return ""
 
 
 @command(

@@ -61,7 +61,7 @@ def _show_init(value: dict[str, object]) -> None:
     for path in made:
         say(f"  made {printable(path)}")
     if not made:
-        say("  it already exists; nothing was changed")
+        say("  it already exists")
     steps = (OUTSIDE if not value["in_git"] else {}) | (NEXT if made else JOINING)
     if value["elsewhere"]:
         steps = SYNCING | steps
@@ -69,6 +69,8 @@ def _show_init(value: dict[str, object]) -> None:
         steps = steps | {str(value["to_set_check"]): "so that nothing lands untested"}
     if value["to_set_setup"]:
         steps = steps | {str(value["to_set_setup"]): "so that new worktrees work"}
+    if value["to_commit"]:
+        steps = steps | {str(value["to_commit"]): "so that clones and worktrees have it"}
     width = max(map(len, steps))
     for step, why in steps.items():
         say(f"{'next:' if step == next(iter(steps)) else '':5} {step:{width}}  {why}")
@@ -89,6 +91,7 @@ def init(call: Invocation, check: str) -> dict[str, object]:
     worktree. Running it again changes nothing else that is set.
     """
     from queenbee.cli.proposing import settle_check, settle_setup, tell_lacking  # noqa: PLC0415 - start-up
+    from queenbee.git.contents.uncommitted import hive_to_commit  # noqa: PLC0415 - start-up
     from queenbee.git.outside import outside_git  # noqa: PLC0415 - start-up
     from queenbee.library.hive import Hive  # noqa: PLC0415 - start-up
 
@@ -110,6 +113,9 @@ def init(call: Invocation, check: str) -> dict[str, object]:
         "in_git": places.common_dir is not None,
         "to_set_check": settle_check(call, places, check) if check or places.common_dir else "",
         "to_set_setup": settle_setup(call, places) if places.common_dir is not None else "",
+        "to_commit": hive_to_commit(
+            places, layout.working_directory()
+        ),  # Last: what was set is to be committed, too.
     }
 
 

@@ -23,6 +23,8 @@ def _show(done: Undone) -> None:
     paragraph(f"{'would take back' if done.dry_run else 'took back'} {_what(done)}:")
     for each in done.reversals:
         paragraph(f"  {printable(str(each))}")
+    if done.to_commit:
+        paragraph(printable(f"which is not as it is committed now: {done.to_commit}"))
 
 
 def _what(done: Undone) -> str:

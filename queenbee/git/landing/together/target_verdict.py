@@ -174,7 +174,7 @@ class TargetJudge:
         """Keeps what a check said of a commit that is the target, or has just become it."""
         setup = setup_key(self._checkout.layout)
         said = ran.failed or ""
-        lacks = self._checkout.what_it_lacks() if said else ""
+        lacks = self._checkout.what_it_lacks(of_target=True) if said else ""
         verdict = TargetVerdict(tip, check, setup, not said, said, lacks, at, ran.seconds)
         keep_verdict(self._folder, verdict)
         if verdict.passed:
