@@ -163,7 +163,7 @@ def body_of(issues: Sequence[str], reason: str | None, template: str = "") -> st
     """Returns what a pull request says: why, the repository's template, and its issues on lines
     that `queen` knows again. Of us it has nothing that closes an issue of the host.
     """
-    named_issues = "\n".join(f"Queen-Issue: {x}" for x in issues)
+    named_issues = "\n".join(f"Queen-Issue: {one_line(x, _MOST_TITLE)}" for x in issues)
     said = [(reason or "").strip()[:_MOST_REASON], template.strip(), named_issues]
     return "\n\n".join(filter(None, said)) + "\n"
 
