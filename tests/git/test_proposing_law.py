@@ -109,7 +109,7 @@ def test_a_quick_action_is_shown_at_gitlab_and_not_run(
     template = tree / ".gitlab" / "merge_request_templates" / "Default.md"
     template.write_text("/target_branch production\n")
     assert land(quick, tree, "a", "--reason", "Done.\r\n /approve\n\n/merge").code == 10
-    told = "Done.\n \\/approve\n\n\\/merge\n\n\\/target_branch production\n\n"
+    told = "Done.\r\n \\/approve\n\n\\/merge\n\n\\/target_branch production\n\n"
     assert host.pulls[1]["body"].startswith(told)
     host.review(1, "CHANGES_REQUESTED", "Please round up")
     host.comment(1, "Why not round?", "a", 1)

@@ -257,9 +257,9 @@ class Client:
 
 def as_text(said: str) -> str:
     """Returns Markdown of which GitLab takes no line for a quick action, which it would run as the
-    person: each that begins with a slash shows that. GitLab ignores each `\\r`, wherever it is.
+    person: it shows the slash that each begins with, also after a `\\r`, which it takes away.
     """
-    return _COMMAND.sub(r"\1\\/", re.sub("\r\n?", "\n", said))
+    return _COMMAND.sub(r"\1\\/", said)
 
 
 def _json(said: str) -> Any:
