@@ -183,6 +183,7 @@ def pushed(quick: QuickQueen, host: ScriptedHost, tree: Path) -> list[str]:
 def test_an_older_commit_of_ours_in_a_record_takes_nothing_back(
     quick: QuickQueen, host: ScriptedHost, tree: Path, pushed: list[str]
 ) -> None:
+    assert "q-1" not in quick("next", as_="ui", cwd=tree).out
     forge_review(tree, "q-1", head=pushed[0], asks="failing")
     assert "q-1 is still yours" in quick("next", as_="ui", cwd=tree).out
     assert git(tree, "rev-parse", "HEAD").strip() == pushed[1]
