@@ -21,7 +21,11 @@ from queenbee.store import git_trees, layout
 def place(repo: Path, tmp_path: Path) -> Path:
     """A repository with nested hives, a submodule, broken `.git`s, a link, and included config."""
     (repo / "src" / ".beads").mkdir(parents=True)
-    for name, text in (("empty", None), ("nowhere", "gitdir: /nowhere\n")):
+    for name, text in (
+        ("empty", None),
+        ("nowhere", "gitdir: /nowhere\n"),
+        ("astray", f"gitdir: {tmp_path}\n"),
+    ):
         (repo / name).mkdir()
         dot_git = repo / name / ".git"
         dot_git.mkdir() if text is None else dot_git.write_text(text)
@@ -41,6 +45,7 @@ def test_the_hives_above_a_folder_are_found_whatever_lies_between(place: Path) -
         ("src", [str(place / "src" / ".beads"), top]),
         ("empty", [top]),
         ("nowhere", [top]),
+        ("astray", [top]),
         ("vendor/lib", [top]),
     ):
         found = [each.beads_dir for each in layout.hives_above(str(place / folder), {})]
@@ -96,6 +101,20 @@ def test_an_indented_marker_of_a_patch_names_a_file(place: Path) -> None:
     assert events.Event({**event, "tool_input": {"command": patch}}, "/").files == [
         str(place / "a.py")
     ]
+
+
+@pytest.mark.parametrize(
+    ("tool", "given", "edits"),
+    [
+        ("str_replace_based_edit_tool", {}, False),
+        ("str_replace_based_edit_tool", {"new_str": "x"}, True),
+        ("Edit", {}, True),
+    ],
+)
+def test_an_edit_is_no_look_because_it_says_so(tool: str, given: dict, *, edits: bool) -> None:
+    said = {"command": "view", "path": "/a", **given}
+    event = {"hook_event_name": "PreToolUse", "tool_name": tool, "tool_input": said}
+    assert events.Event(event, "/").files == ["/a"] * edits
 
 
 @pytest.mark.slow

@@ -660,6 +660,15 @@ def keep_commits(layout: Layout, name: str, commits: Sequence[str]) -> str | Non
     return _branch(run, name, _together(run, name, ends))
 
 
+def keep_commit(layout: Layout, name: str, commit: str) -> str:
+    """Returns the branch `unfinished/…` that keeps a commit, whatever other branches have it, as
+    these go on. Raises `ExternalFailure`.
+    """
+    asked = ("for-each-ref", "--count=1", "--format=%(refname:lstrip=2)", f"--contains={commit}")
+    found = line(*asked, f"refs/heads/{FOLDER}/", cwd=layout.tree, repository={})
+    return found or _branch(partial(git, cwd=layout.tree, repository={}), name, commit)
+
+
 def _together(run: Callable[..., bytes], name: str, commits: list[str]) -> str:
     """Returns a commit that leads to all of these."""
     if len(commits) == 1:

@@ -65,6 +65,7 @@ _TOOLS = frozenset({
     "strreplacebasededittool", "strreplaceeditor", "writetofile", "replaceinfile",
 })  # fmt: skip
 """The tools that change files, letters only: agents differ in case and underscores."""
+_ALSO_SHOWING = frozenset(("strreplacebasededittool", "strreplaceeditor"))
 _SHELLS = frozenset(("bash", "shell", "runshellcommand", "terminal"))
 """The tools that run a command, in letters only."""
 _FILE_KEYS = frozenset({
@@ -208,8 +209,9 @@ def _named_files(fields: Mapping[str, object]) -> Iterator[str]:
     if letters not in _TOOLS:
         yield from _by_shape(name, arguments)
         return
-    if isinstance(arguments, dict) and arguments.get("command") == "view":
-        return  # One tool that both shows and edits.
+    given = arguments if isinstance(arguments, dict) and letters in _ALSO_SHOWING else {}
+    if given.get("command") == "view" and not _CONTENT_KEYS.intersection(given):
+        return
     yield from _in_patch(arguments, certain="patch" in letters)
     yield from _in_arguments(arguments)
 

@@ -28,6 +28,7 @@ from queenbee.store.droids.agent_callers import forget_team, note_team
 from queenbee.store.git_files.host_tokens import without_tokens
 from queenbee.store.host_note import HostNote
 from queenbee.store.lock import LongLock
+from queenbee.store.trust import PRUNING, Trust, of_setting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -313,16 +314,20 @@ class Team:
             for each in said:
                 self._tell(each)
             raise
-        if self._hive.layout.settings.team_prune:
-            names = [each.name for each in self.workers]
-            pruned = prune(self._hive, droids=names)
-            for kept in pruned.kept:
-                self._tell(f"kept {kept.path}: {kept.why}")
-            for gone in pruned.removed:
-                also = f"; gone with it, ignored by git: {named(gone.ignored)}" * bool(gone.ignored)
-                self._tell(f"removed {gone.place.path}: all of it has landed{also}")
+        self._prune()
         asked = self._asked_of_a_person()
         return replace(ended, reasons=[*reasons, *starmap(_asks, asked)])
+
+    def _prune(self) -> None:
+        layout = self._hive.layout
+        wanted = of_setting(PRUNING, layout.settings.team_prune)
+        if Trust(layout).unseen(wanted):
+            self._tell(f"the worktrees stay: nobody here has seen {PRUNING}: queen config trust")
+        elif wanted:
+            names = [each.name for each in self.workers]
+            for gone in prune(self._hive, droids=names).removed:
+                also = f"; gone with it, ignored by git: {named(gone.ignored)}" * bool(gone.ignored)
+                self._tell(f"removed {gone.place.path}: all of it has landed{also}")
 
     def _given_back(self, reasons: Sequence[Reason]) -> dict[str, bool]:
         """Returns the issues that were given back, and whether that is their own fault, as others

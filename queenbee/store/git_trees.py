@@ -68,11 +68,13 @@ def git_tree(start: str) -> GitTree | None:
                 git_dir = safe_open.real_path(
                     os.path.join(folder, target.removeprefix("gitdir:").lstrip(" "))
                 )
-                if not os.path.isdir(git_dir):
+                if not os.path.lexists(os.path.join(git_dir, "HEAD")):
                     # Git refuses to work here too; a lock made in a directory that is gone
                     # would be shared with nobody.
+                    is_there = os.path.isdir(git_dir)
+                    why = "is no git directory" if is_there else "does not exist"
                     raise Unreadable(
-                        f"{dot_git} leads to {git_dir}, which does not exist",
+                        f"{dot_git} leads to {git_dir}, which {why}",
                         hint="in a container, mount that at this path; if the repository was "
                         f"moved, there: git worktree repair {shell_word(folder)}",
                         path=dot_git,

@@ -292,8 +292,7 @@ SETTINGS = (
     Setting("team.size", _number(1, 64), 3, "how many agents queen start runs"),
     Setting("team.prune", _FLAG, False,
             "whether queen start removes at its end the worktrees of its agents whose work has "
-            "landed, as queen worktree prune does, but none with ignored files that its set-up "
-            "did not make"),
+            "landed, as queen worktree prune does"),
     Setting("team.branch", _branch_pattern(), "",
             "which branches agents get, such as agents/{droid}; by default, their names"),
     Setting("team.args", _LINES, [],

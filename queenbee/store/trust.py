@@ -50,7 +50,12 @@ database; and what `land.target` has work moved: a branch of this repository, or
 _HOST = re.compile(r"(?:[a-z+]+://)?(?:[^@/\s]+@)?([A-Za-z0-9.-]+)(.*)")
 TARGET, BY, MERGE = "land.target", "land.by", "land.merge"
 LABELS, REVIEWERS = "land.labels", "land.reviewers"
-CLOSING, SIGNOFF = "host.issues", "land.signoff"
+CLOSING, SIGNOFF, PRUNING = "host.issues", "land.signoff", "team.prune"
+_SAID = {
+    SIGNOFF: "sign off each landing with your name",
+    PRUNING: "remove worktrees of agents once all has landed, with what git ignores there",
+}
+"""What some settings have done unasked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +102,8 @@ def of_setting(name: str, value: object) -> list[Proposal]:
         return [Proposal(CHECK, value, origin=name)]
     if name == "worktree.setup" and isinstance(value, str) and value:
         return [Proposal(SETUP, value, origin=name)]
-    if name == SIGNOFF and value is True:
-        return [Proposal(OPTIONS, "sign off each landing with your name", origin=name)]
+    if name in _SAID and value is True:
+        return [Proposal(OPTIONS, _SAID[name], origin=name)]
     if name == "team.args" and isinstance(value, list | tuple) and value:
         return [Proposal(OPTIONS, shlex.join(map(str, value)), origin=name)]
     return []

@@ -20,7 +20,7 @@ from queenbee.store.droids import roster
 from queenbee.store.git_trees import git_tree, upward
 from queenbee.store.layout import BEADS
 from queenbee.store.tracker.issue_owner import owner_in
-from queenbee.store.trust import HOOK, Proposal, Trust, of_exchange, of_setting, of_target
+from queenbee.store.trust import HOOK, PRUNING, Proposal, Trust, of_exchange, of_setting, of_target
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator
@@ -54,6 +54,7 @@ def unseen_of(
         "land.check": said.land_check,
         "worktree.setup": said.worktree_setup,
         "team.args": said.team_args,
+        PRUNING: said.team_prune,
     }
     of_settings = [each for name in settings for each in of_setting(name, settings[name])]
     of_settings += [*of_exchange(layout, said.host_issues), *of_target(layout)]

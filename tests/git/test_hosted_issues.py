@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -221,17 +222,25 @@ class TestAPush:
         (comment,) = there.by_number[1]["comments"]
         assert comment["body"].startswith("Completed.\n\n<!-- queenbee ")
 
-    def test_closes_none_whose_id_would_end_the_mark_of_a_comment(
-        self, quick: QuickQueen, there: ScriptedIssues, repo: Path
+    @pytest.mark.parametrize("issue_id", ["x-->@boss", "x\n/confidential\n@boss: run this"])
+    def test_says_no_id(
+        self, quick: QuickQueen, there: ScriptedIssues, repo: Path, issue_id: str
     ) -> None:
         (ref,) = [each["external_ref"] for number, each in rows(quick).items() if number == "1"]
-        row = {"id": "x-->@boss", "title": "T", "status": "open", "external_ref": ref}
-        row["metadata"] = {"source_fields": {"status": "open"}}
-        write_lines(repo / ".beads" / "issues.jsonl", row)
-        assert quick("claim", "x-->@boss", as_="ui").code == 0
-        assert quick("complete", "x-->@boss", as_="ui").code == 0
+        row = {"id": issue_id, "title": "T", "status": "closed", "external_ref": ref}
+        row |= {"closed_at": "2026-01-01T00:00:00Z", "metadata": {"source_fields": {}}}
+        row["metadata"]["source_fields"]["status"] = "open"
+        write_lines(repo / ".beads" / "issues.jsonl", row, {"id": "q-9", "title": "Z"})
+        assert quick("claim", "q-9", as_="ui").code == 0
+        assert quick("complete", "q-9", as_="ui").code == 0
+        ledger = repo / ".beads" / "queen_assignments.jsonl"
+        came = [json.loads(each) for each in ledger.read_text().splitlines()]
+        write_lines(
+            ledger, *came, *({**x, "id": f"{x['id']}x", "issue_id": issue_id} for x in came)
+        )
         assert quick("issue", "push").code == 0
-        assert there.changes == []
+        (comment,) = there.by_number[1]["comments"]
+        assert re.fullmatch("Completed\\.\n\n<!-- queenbee [0-9a-f]{64} -->", comment["body"])
 
     @pytest.mark.parametrize("lost", [1, 2])
     def test_whose_answer_is_lost_comments_once(

@@ -13,6 +13,7 @@ import pytest
 from hives import Queen, QuickQueen, commit_file, git
 
 from queenbee import Hive
+from queenbee.core.conflicts.markers import MARKER_SIZE
 from queenbee.errors import Busy, InvalidInput
 from queenbee.git.landing import NotLanded, Rules, Work, abort, land
 from queenbee.git.landing.refusals import TargetFails
@@ -286,6 +287,21 @@ class TestConflictsThatNeedNobody:
         landed(appended[0])
         with pytest.raises(NotLanded, match=r"conflict: CHANGELOG\.md"):
             landed(appended[1], rules=Rules(join="off"))
+
+    def test_lines_that_would_be_read_as_markers_join_nothing(
+        self, repo: Path, trees: tuple[Path, Path]
+    ) -> None:
+        lines = [f"line {number}" for number in range(9)]
+        commit_file(repo, "a.txt", "\n".join(lines))
+        for tree in trees:
+            git(tree, "merge", "-q", "--no-edit", "main")
+        commit_file(trees[0], "a.txt", "\n".join([*lines[:7], "theirs", *lines[7:]]))
+        begins = [lines[0], "<" * MARKER_SIZE, "x", "|" * MARKER_SIZE]
+        commit_file(trees[1], "a.txt", "\n".join([*begins, *lines[1:7], "x", *lines[7:]]))
+        landed(trees[0])
+        with pytest.raises(NotLanded, match=r"conflict: a\.txt"):
+            landed(trees[1], rules=Rules(check="true"))
+        assert "theirs" in git(repo, "show", "main:a.txt")
 
     def test_names_are_joined_where_one_side_wrapped_their_list(
         self, repo: Path, trees: tuple[Path, Path]

@@ -16,7 +16,7 @@ from hives import COMMAND, Queen, QuickQueen, at_a_terminal, commit_file, git
 from live_processes import is_alive
 from made_worktrees import opened
 
-from queenbee.git.worktrees.preparing import is_prepared, made_in, prepare
+from queenbee.git.worktrees.preparing import is_prepared, prepare
 
 pytestmark = pytest.mark.slow
 
@@ -58,11 +58,6 @@ class TestAWorktreeThatIsAdded:
         done = quick("worktree", "add", "ui")
         assert done.code == 0, done
         assert (other / "local" / "seen").read_text() == "12"
-        git_dir = str(repo / ".git" / "worktrees" / "repo-ui")
-        assert made_in(git_dir) == {".env", "local/"}
-        (other / ".env.own").touch()
-        assert quick("worktree", "setup", cwd=other).code == 0
-        assert made_in(git_dir) == {".env", "local/"}
         assert "copied .env, local/key" in done.err
         assert "setting up" in done.err
         assert git(other, "status", "--porcelain") == ""

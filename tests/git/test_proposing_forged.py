@@ -168,3 +168,74 @@ def test_no_host_is_asked_where_nobody_here_has_agreed(
     assert quick("config", "trust", "--yes", as_="human").code == 0
     follow(quick, tree)
     assert state(quick, "q-1") == "done"
+
+
+@pytest.fixture
+def pushed(quick: QuickQueen, host: ScriptedHost, tree: Path) -> list[str]:
+    """Two commits that were pushed from `tree` for one issue, the latest last."""
+    found = []
+    for name in ("a", "b"):
+        assert land(quick, tree, name).code == 10
+        found.append(host.tip("ui-q-1"))
+    return found
+
+
+def test_an_older_commit_of_ours_in_a_record_takes_nothing_back(
+    quick: QuickQueen, host: ScriptedHost, tree: Path, pushed: list[str]
+) -> None:
+    assert "q-1" not in quick("next", as_="ui", cwd=tree).out
+    forge_review(tree, "q-1", head=pushed[0], asks="failing")
+    assert "q-1 is still yours" in quick("next", as_="ui", cwd=tree).out
+    assert git(tree, "rev-parse", "HEAD").strip() == pushed[1]
+    assert land(quick, tree, "c").code == 10
+    assert host.git("ls-tree", "--name-only", "ui-q-1").split() == ["README.md", "a", "b", "c"]
+
+
+def test_what_a_push_replaces_and_lacks_is_kept(
+    quick: QuickQueen, host: ScriptedHost, tree: Path, pushed: list[str]
+) -> None:
+    forge_review(tree, "q-1", head=pushed[0])
+    git(tree, "reset", "-q", "--hard", pushed[0])
+    done = land(quick, tree, "c")
+    assert "kept on unfinished/ui-q-1" in done.out, done
+    assert host.git("ls-tree", "--name-only", "ui-q-1").split() == ["README.md", "a", "c"]
+    assert git(tree, "rev-parse", "unfinished/ui-q-1").strip() == pushed[1]
+
+
+def test_a_push_replaces_no_commit_but_the_last_one(
+    quick: QuickQueen, host: ScriptedHost, tree: Path, pushed: list[str]
+) -> None:
+    host.git("update-ref", "refs/heads/ui-q-1", pushed[0])
+    forge_review(tree, "q-1", head="0" * 40)
+    git(tree, "reset", "-q", "--hard", "origin/main")
+    refused = land(quick, tree, "c", "--json")
+    assert (refused.code, refused.error["code"]) == (5, "foreign_commits"), refused
+    assert host.tip("ui-q-1") == pushed[0]
+
+
+def test_what_the_remote_did_not_take_is_not_what_was_pushed_last(
+    quick: QuickQueen, host: ScriptedHost, tree: Path, pushed: list[str]
+) -> None:
+    hook = host.repo / "hooks" / "update"
+    before = hook.read_text()
+    hook.write_text("#!/bin/sh\nexit 1\n")
+    assert land(quick, tree, "c").code == 5
+    hook.write_text(before)
+    git(tree, "reset", "-q", "--hard", pushed[1])
+    forge_review(tree, "q-1", asks="failing")
+    quick("next", as_="ui", cwd=tree)
+    assert git(tree, "rev-parse", "HEAD").strip() == pushed[1]
+
+
+def test_what_another_is_said_to_have_merged_moves_no_worktree(
+    quick: QuickQueen, host: ScriptedHost, tree: Path, repo: Path
+) -> None:
+    commit_file(tree, "work.txt", "a day of work")
+    head = git(tree, "rev-parse", "HEAD").strip()
+    quick("claim", "q-3", as_="mallory", cwd=repo)
+    number = forge(host, tree, "q-3", "b", head=head)
+    host.pulls[number] |= {"head": head, "state": "MERGED", "merged": host.base("other", "x\n")}
+    quick("next", as_="ui", cwd=tree)
+    quick("next", as_="ui", cwd=tree)
+    assert state(quick, "q-3") == "done"
+    assert git(tree, "rev-parse", "HEAD").strip() == head

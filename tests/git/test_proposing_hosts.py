@@ -36,6 +36,28 @@ def test_work_is_proposed_and_has_landed_once_it_is_merged(
     assert state(quick, "q-1") == "done"
     assert commit[:10] in quick("show", "q-1").out
     assert host.tip("ui-q-1") == ""
+    assert git(tree, "branch", "--list", "unfinished/*") == ""
+
+
+def test_a_commit_from_before_the_work_did_not_merge_it(
+    quick: QuickQueen, host: ScriptedHost, tree: Path, kind: str
+) -> None:
+    land(quick, tree)
+    host.pulls[1] |= {"state": "MERGED", "merged": host.tip("main")}
+    follow(quick, tree)
+    assert state(quick, "q-1") == "active"
+    assert host.tip("ui-q-1") == host.pulls[1]["head"]
+
+
+def test_what_is_called_merged_and_is_not_in_the_target_is_kept(
+    quick: QuickQueen, host: ScriptedHost, tree: Path, kind: str
+) -> None:
+    land(quick, tree)
+    host.pulls[1] |= {"state": "MERGED", "merged": host.base("other", "x\n")}
+    told = follow(quick, tree)
+    assert state(quick, "q-1") == "done"
+    assert "is kept on unfinished/ui-q-1" in told.err, told
+    assert git(tree, "rev-parse", "unfinished/ui-q-1").strip() == host.pulls[1]["head"]
 
 
 @pytest.mark.some(1)

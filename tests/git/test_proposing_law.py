@@ -9,9 +9,12 @@ from typing import Any
 
 import pytest
 from hives import QuickQueen, git, write_lines
+from hypothesis import example, given
+from hypothesis import strategies as st
 from proposed import follow, land
 from scripted_host import SLUG, ScriptedHost
 
+from queenbee.git.hosts.client import as_text
 from queenbee.store.layout import discover
 
 PLACES = {"github": "github.com", "gitlab": "gitlab.com", "gitea": "git.example.org"}
@@ -85,3 +88,32 @@ def test_no_secret_of_a_commit_or_a_template_is_in_a_pull_request(
     (proposed,) = host.pulls.values()
     assert token not in proposed["title"] + proposed["body"]
     assert "(left out: it looks like a secret)" in proposed["body"]
+
+
+@given(st.text("/merge \r\n\t\\\v`>") | st.text())
+@example("\r/merge")
+@example("a\n\t/\rmerge")
+def test_no_text_for_gitlab_has_a_line_that_is_a_quick_action(text: str) -> None:
+    """It takes `\\r` away, and then each line that begins with a slash."""
+    lines = as_text(text).replace("\r", "").split("\n")
+    assert not [each for each in lines if each.lstrip().startswith("/")]
+
+
+def test_a_quick_action_is_shown_at_gitlab_and_not_run(
+    quick: QuickQueen, repo: Path, tree: Path, host: ScriptedHost
+) -> None:
+    """It would be run as the person."""
+    host.kind = "gitlab"
+    git(repo, "config", "queenbee.host", f"gitlab://{PLACES['gitlab']}/{SLUG}")
+    (tree / ".gitlab" / "merge_request_templates").mkdir(parents=True)
+    template = tree / ".gitlab" / "merge_request_templates" / "Default.md"
+    template.write_text("/target_branch production\n")
+    assert land(quick, tree, "a", "--reason", "Done.\r\n /approve\n\n/merge").code == 10
+    told = "Done.\r\n \\/approve\n\n\\/merge\n\n\\/target_branch production\n\n"
+    assert host.pulls[1]["body"].startswith(told)
+    host.review(1, "CHANGES_REQUESTED", "Please round up")
+    host.comment(1, "Why not round?", "a", 1)
+    thread = follow(quick, tree).out.partition("queen review reply ")[2].split()[0]
+    assert quick("review", "reply", thread, "/merge", as_="ui", cwd=tree).code == 0
+    *_, said = host.pulls[1]["threads"][0]["comments"]["nodes"]
+    assert said["body"] == "\\/merge"

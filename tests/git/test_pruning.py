@@ -10,7 +10,6 @@ import pytest
 from hives import QuickQueen, commit_file, git
 
 from queenbee.git import ownership
-from queenbee.git.worktrees.pruning import prune
 from queenbee.git.worktrees.worktree_making import add
 from queenbee.git.worktrees.worktree_mending import WorktreeMender
 from queenbee.services.hive import Services
@@ -116,21 +115,6 @@ def test_who_has_an_issue_there_is_named_before_the_time(
     quick("issue", "new", "one", "--id", "x-1", as_="human")
     assert quick("claim", "x-1", as_="landed", cwd=made["landed"]).code == 0
     assert kept(quick)["landed"].startswith("landed works on x-1 in ")
-
-
-def test_without_a_person_what_git_ignores_there_stays_but_what_its_set_up_made(
-    repo: Path, made: dict[str, Path]
-) -> None:
-    (repo / ".git" / "info" / "exclude").write_text("*.log\n*.sqlite\n")
-    hive = Services(discover(str(repo), {}))
-    git_dir = repo / ".git" / "worktrees" / made["landed"].name
-    (git_dir / "queenbee-setup.made").write_text('["out.log"]')
-    for name in ("out.log", "dev.sqlite"):
-        (made["landed"] / name).touch()
-    (stays,) = prune(hive, droids=["landed"]).kept
-    assert stays.why == "git ignores dev.sqlite there, which its set-up did not make"
-    (made["landed"] / "dev.sqlite").unlink()
-    assert [each.ignored for each in prune(hive, droids=["landed"]).removed] == [["out.log"]]
 
 
 def test_a_note_that_an_agent_wrote_removes_nothing(

@@ -24,6 +24,7 @@ from queenbee.starting import team as teams
 from queenbee.starting.clients import CLIENTS
 from queenbee.starting.crew import Crew, Wanted
 from queenbee.store.droids import roster
+from queenbee.store.trust import Trust, of_setting
 
 
 def at_a_terminal(team: Team, repo: Path, says: str, *arguments: str) -> tuple[int, str]:
@@ -62,22 +63,25 @@ class TestATeam:
         assert roster.everybody(team.hive().layout) == []
         assert "5 issues in" in ran.out
 
-    @pytest.mark.thorough
-    def test_removes_its_worktrees_at_its_end_where_that_is_set(self, team: Team) -> None:
+    def test_removes_its_worktrees_at_its_end_where_a_person_wants_that(
+        self, asking: Path, team: Team
+    ) -> None:
         team.set("team.prune", "true")
-        team.set("worktree.setup", "touch out.log")
-        commit_file(team.repo, ".gitignore", "*.log\n*.sqlite\n")
+        team.set("land.check", "true")
+        commit_file(team.repo, ".gitignore", "*.log\n")
+        agent, tree = team.agent("echo > out.log\n" + WORKS), team.repo.parent / "repo-ui"
         team.issues(1)
-        assert team.queen("worktree", "add", "ui").code == 0
-        (team.repo.parent / "repo-ui" / "dev.sqlite").touch()
-        ran = team.start("ui", "--agent", team.agent(WORKS))
-        assert "repo-ui: git ignores dev.sqlite there, which its set-up did not make" in ran.out
-        (team.repo.parent / "repo-ui" / "dev.sqlite").unlink()
+        Trust(team.hive().layout).forget()  # As if both had come by a pull.
+        Trust(team.hive().layout).add(of_setting("land.check", "true"))
+        ran = team.start("ui", "--agent", agent)
+        assert "the worktrees stay: nobody here has seen team.prune: queen config trust" in ran.out
+        assert (tree / "out.log").exists()
+        assert team.queen("config", "trust", "--yes").code == 0
         assert team.queen("issue", "new", "more", "--id", "x-2", as_="lead").code == 0
-        ran = team.start("ui", "--agent", team.agent(WORKS))
+        ran = team.start("ui", "--agent", agent)
         assert ran.code == 0, ran
         assert "repo-ui: all of it has landed; gone with it, ignored by git: out.log" in ran.out
-        assert not (team.repo.parent / "repo-ui").exists()
+        assert not tree.exists()
 
     def test_gives_a_program_the_briefing_and_the_issue(self, team: Team) -> None:
         team.issues(1)

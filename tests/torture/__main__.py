@@ -25,7 +25,7 @@ from tests.torture import (
     team,
     tracker,
 )
-from tests.torture.places import ROTATING, Broken
+from tests.torture.places import ROTATING, TRUSTING, Broken
 
 
 def main(arguments: list[str]) -> int:
@@ -44,6 +44,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--seed", type=int, default=int(time.time()))
     parser.add_argument("--rotating", action="store_true", help="rotate every few writes")
     options = parser.parse_args(arguments)
+    os.environ.update(TRUSTING)  # Also of what runs in this process.
     if options.rotating:
         os.environ[ROTATING] = "1"
     chosen = RUNS if options.name == "all" else (options.name,)

@@ -192,9 +192,9 @@ def told(clone: Clone, now_ms: int, ids: list[str], droids: list[str]) -> dict[s
         answers = {
             name: "\n".join((str(each.code), _SEEN.sub("", each.out))) for name, each in ran.items()
         }
-        answers |= {
-            each: _anywhere(answers[each]) for each in ran if each.startswith("reserve check ")
-        }
+        if not all(each["exclusive"] for each in _rows(answers["reserve list"])):
+            checks = [each for each in ran if each.startswith("reserve check ")]
+            answers |= {each: _anywhere(answers[each]) for each in checks}
         if _rows(answers["reserve list"]):  # Refused everywhere, for the same reasons in one order.
             refused = queen("reserve", "**", "--as", "stranger", "--json")
             holders = [each["id"] for each in refused.error["holders"]]
@@ -230,13 +230,12 @@ def check(world: World) -> dict[str, object]:
 
 
 def _anywhere(answer: str) -> str:
-    """Returns what is said of files, without the verdict if one of them is under a shared lease:
-    that excludes others in the tree of one clone alone.
+    """Returns what is said of files, without the verdict and without shared leases: those exclude
+    others in the tree of one clone alone.
     """
     rows = _rows(answer)
-    leases = [one for each in rows for one in each["reservations"]]
-    if all(each["exclusive"] for each in leases):
-        return answer
+    for each in rows:
+        each["reservations"] = [one for one in each["reservations"] if one["exclusive"]]
     return json.dumps([{**each, "status": None} for each in rows])
 
 

@@ -16,16 +16,20 @@ from tests.torture import TESTS
 ROOT = os.path.dirname(TESTS)
 ROTATING = "TORTURE_ROTATING"
 """Where this is set, every few writes rotate a ledger."""
+TRUSTING = {
+    "GIT_CONFIG_COUNT": "1",
+    "GIT_CONFIG_KEY_0": "queenbee.trust",
+    "GIT_CONFIG_VALUE_0": "all",
+}
+"""A machine on which nobody is asked anything."""
 ENVIRONMENT = {
+    **TRUSTING,
     "PATH": os.environ.get("PATH", "/usr/bin:/bin"),
     "HOME": "/nonexistent",
     "LANG": "C.UTF-8",
     "PYTHONPATH": os.pathsep.join((ROOT, TESTS)),
     "GIT_CONFIG_GLOBAL": "/dev/null",
     "GIT_CONFIG_NOSYSTEM": "1",
-    "GIT_CONFIG_COUNT": "1",
-    "GIT_CONFIG_KEY_0": "queenbee.trust",
-    "GIT_CONFIG_VALUE_0": "all",
     "GIT_AUTHOR_NAME": "Torturer",
     "GIT_AUTHOR_EMAIL": "t@example.com",
     "GIT_COMMITTER_NAME": "Torturer",

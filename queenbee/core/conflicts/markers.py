@@ -1,4 +1,4 @@
-"""Texts with conflict markers, as `git merge-file --diff3 --marker-size=40` makes them."""
+"""Texts with conflict markers, as `git merge-file --diff3 --marker-size=97` makes them."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from queenbee.core.text import suggested, visible
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-MARKER_SIZE = 40
-"""Long enough that no line of a file is read as a marker."""
+MARKER_SIZE = 97
+"""No underline of a heading is so long by chance."""
+_MARKERS = _BEGIN, _BASE, _MIDDLE, _END = tuple(bytes([each]) * MARKER_SIZE for each in b"<|=>")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,17 +34,16 @@ def parts(text: bytes) -> tuple[list[list[bytes]], list[Conflict]]:
     """Returns the lines between the conflicts of a marked text, and the conflicts: there is one
     conflict less. The first side is the target's, as `main`.
     """
-    begin, base, middle, end = (char * MARKER_SIZE for char in (b"<", b"|", b"=", b">"))
     between: list[list[bytes]] = [[]]
     found: list[list[list[bytes]]] = []
     sides: list[list[bytes]] = []
     for line in _lines(text):
-        mark = line.rstrip(b"\r\n").partition(b" ")[0]
-        if mark == begin and not sides:
+        mark = _mark(line)
+        if mark == _BEGIN and not sides:
             sides = [[]]
-        elif (mark, len(sides)) in ((base, 1), (middle, 2)):
+        elif (mark, len(sides)) in ((_BASE, 1), (_MIDDLE, 2)):
             sides.append([])
-        elif mark == end and len(sides) == 3:
+        elif mark == _END and len(sides) == 3:
             found.append(sides)
             between.append([])
             sides = []
@@ -54,6 +54,17 @@ def parts(text: bytes) -> tuple[list[list[bytes]], list[Conflict]]:
         for at, (main, base, branch) in enumerate(found)
     ]
     return between, conflicts
+
+
+def holds_marker(text: bytes) -> bool:
+    """Returns whether a line of a file would be read as a marker: who wrote it could have others'
+    lines taken for a side of a conflict.
+    """
+    return any(_mark(each) in _MARKERS for each in _lines(text))
+
+
+def _mark(line: bytes) -> bytes:
+    return line.rstrip(b"\r\n").partition(b" ")[0]
 
 
 def both_only_added(text: bytes) -> bool:

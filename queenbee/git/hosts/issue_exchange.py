@@ -11,6 +11,7 @@ import re
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from queenbee.checks.consent import Consent
@@ -125,7 +126,7 @@ class IssueExchange:
         ended = {each.issue_id: each for each in self._hive.assignments.find(status="completed")}
         for issue_id, assignment in sorted(ended.items()):
             row = self._hive.issues.get_or_none(issue_id)
-            if row is None or ">" in issue_id:  # It would end the comment that marks ours.
+            if row is None:
                 continue
             found = address.fullmatch(str(row.get("external_ref")))
             if found and row.done and is_open_there(row.fields):
@@ -145,7 +146,8 @@ class IssueExchange:
         done.closed.append(ended.issue_id)
         if done.dry_run:
             return []
-        mark = f"<!-- queenbee {ended.issue_id} -->"
+        # No id is said there: anybody may have written it.
+        mark = f"<!-- queenbee {sha256(ended.issue_id.encode()).hexdigest()} -->"
         since_ms = (instant_ms(ended.updated_at) or 0) - _BEFORE_MS
         comment = f"Completed in {ended.landed}." if ended.landed else "Completed."
         is_said = there.has_comment(number, mark, since_ms)

@@ -291,20 +291,26 @@ class Unmerged:
 
     def marked(self, path: str) -> bytes | None:
         """Returns the file with its conflicts marked, the target's side first; None if it has not
-        three versions of one kind.
+        three versions of one kind, or one of them has what would be read as a marker.
         """
         stages = self._entries[path]
         modes = {mode for mode, _ in stages.values()}
         if stages.keys() != _STAGES or len(modes) != 1 or not modes <= _REGULAR:
             return None
-        from queenbee.core.conflicts.markers import MARKER_SIZE  # noqa: PLC0415 - start-up
+        from queenbee.core.conflicts.markers import (  # noqa: PLC0415 - start-up
+            MARKER_SIZE,
+            holds_marker,
+        )
 
         with tempfile.TemporaryDirectory() as folder:
             paths = []
             for stage in self._order:
+                text = git("cat-file", "blob", no_dash(stages[stage][1]), cwd=self._tree)
+                if holds_marker(text):
+                    return None
                 paths.append(os.path.join(folder, stage))
                 with open(paths[-1], "wb") as file:
-                    file.write(git("cat-file", "blob", no_dash(stages[stage][1]), cwd=self._tree))
+                    file.write(text)
             size = f"--marker-size={MARKER_SIZE}"
             return _merge_file("--diff3", size, "--", *paths, cwd=self._tree)
 

@@ -511,7 +511,9 @@ class _IssueWork(Work):
         """Pushes what passed to the branch of its issue."""
         from queenbee.git.proposing.work import proposing_of  # noqa: PLC0415 - start-up
 
-        proposing_of(self.hive, place.branch, self.issues).push(place.commands, tree, commit)
+        proposing = proposing_of(self.hive, place.branch, self.issues)
+        if kept := proposing.push(place.commands, tree, commit):
+            self.tell(f"what this lacks of the last push is kept on {mentioned(kept)}")
 
     def _propose(self, landing: Landing) -> None:
         from queenbee.git.proposing.work import propose  # noqa: PLC0415 - start-up

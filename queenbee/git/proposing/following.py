@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING
 
 from queenbee.core.command_lines import no_dash
 from queenbee.core.reviews import pull_requests as states
+from queenbee.core.text import mentioned
 from queenbee.errors import NotFound, QueenError
 from queenbee.git.hosts.client import refuse_early
 from queenbee.git.proposing.feedback import Feedback
 from queenbee.git.proposing.proposing import PROPOSES, host_of, upstream_of
 from queenbee.git.proposing.pushed import Pushed
-from queenbee.git.proposing.standing import forget_proposed, note_merged
+from queenbee.git.proposing.standing import forget_proposed, keep_lacking, note_merged
 from queenbee.git.run import network, user_git
 from queenbee.store.host_note import HostNote
 from queenbee.store.trust import Proposal, Trust, target_proposal
@@ -121,14 +122,16 @@ class _Followed:
             if state != states.UNKNOWN:
                 self.note.states[str(number)] = {"state": state, "at_ms": self.hive.now_ms()}
             if seen is not None and (is_own or state == states.LANDED):
-                self._act(issues, review, seen, state)
+                self._act(issues, review, seen, state, is_own=is_own)
         self.note.note()
 
-    def _act(self, issues: Sequence[str], review: Review, seen: PullRequest, state: str) -> None:
+    def _act(
+        self, issues: Sequence[str], review: Review, seen: PullRequest, state: str, *, is_own: bool
+    ) -> None:
         """Does what follows for one pull request: what it says keeps nobody from working."""
         try:
             if state == states.LANDED:
-                self._land(issues, review, seen)
+                self._land(issues, review, seen, is_own=is_own)
             elif state not in (states.UNKNOWN, states.MERGED):
                 self._tell_droid(issues, review, seen, state)
             if state == states.READY:
@@ -152,19 +155,30 @@ class _Followed:
         is_ours = seen is not None and review.is_of(seen) and seen.base == self.upstream.branch
         seen = seen if is_ours else None
         commit = seen.merge_commit if seen is not None else ""
-        asked = ("merge-base", "--is-ancestor", no_dash(commit), no_dash(self.upstream.ref))
-        is_in = bool(commit) and user_git(*asked, cwd=self.upstream.tree)[0] == 0
+        is_in = bool(commit) and self._has(self.upstream.ref, commit)
+        if commit != review.head and is_in and self._has(review.head, commit):
+            is_in = False  # Of what was there before the work, no merge made it.
         if seen is not None and seen.merge_state == states.UNSURE and self._conflicts(seen.head):
             seen = replace(seen, merge_state="DIRTY")
         return states.state_of(seen, review.head, is_in_target=is_in)
+
+    def _has(self, name: str, commit: str) -> bool:
+        asked = ("merge-base", "--is-ancestor", no_dash(commit), no_dash(name))
+        return user_git(*asked, cwd=self.upstream.tree)[0] == 0
 
     def _conflicts(self, head: str) -> bool:
         how = ("merge-tree", "--write-tree", "--no-messages", no_dash(self.upstream.ref))
         return user_git(*how, no_dash(head), cwd=self.upstream.tree)[0] == 1
 
-    def _land(self, issues: Sequence[str], review: Review, seen: PullRequest) -> None:
-        """Completes the issues of what was merged, and clears away what it needed no more."""
-        commit = seen.merge_commit
+    def _land(
+        self, issues: Sequence[str], review: Review, seen: PullRequest, *, is_own: bool
+    ) -> None:
+        """Completes the issues of what was merged, and clears away what it needed no more, if that
+        was pushed from here. What the host calls merged and the target lacks is kept.
+        """
+        commit, layout = seen.merge_commit, self.hive.layout
+        if is_own and (kept := keep_lacking(layout, review.branch, review.head, commit)):
+            self.tell(f"what {commit[:_SHORT]} lacks of {review} is kept on {mentioned(kept)}")
         for issue_id in issues:
             held = self.hive.assignments.active(issue_id)
             if held is None or held.review is None or held.review.number != review.number:
@@ -174,9 +188,11 @@ class _Followed:
                 for wrong in end_merged(self.hive, issue_id, reason, commit):
                     self.tell(wrong)
                 self.tell(f"{issue_id} has landed: {review} is merged as {commit[:_SHORT]}")
-        note_merged(self.hive.layout, review, commit)
+        if not is_own:
+            return
+        note_merged(layout, review, commit)
         self._remove_branch(review)
-        forget_proposed(self.hive.layout, review)
+        forget_proposed(layout, review)
         Pushed(self.upstream.tree).forget(review.branch, review.head)
 
     def _merge(self, seen: PullRequest) -> None:
@@ -212,8 +228,6 @@ class _Followed:
         """Removes the branch at the remote, if it is where a push from here left it and no pull
         request needs it. Never fails.
         """
-        if review.head not in self.pushed.commits(review.branch):
-            return
         with suppress(QueenError):
             answer = self.host.look([], [review.branch])
             heads = answer.by_branch.get(review.branch, ())

@@ -17,6 +17,7 @@ from queenbee.errors import Conflict, InvalidInput, Unreachable
 from queenbee.git.hosts.client import Client
 from queenbee.git.hosts.repository import GITEA, GITLAB, Repository
 from queenbee.git.proposing.pushed import Pushed
+from queenbee.git.proposing.standing import keep_lacking
 from queenbee.git.run import line, network, user_git
 from queenbee.git.upstream import Ran, Upstream
 
@@ -84,18 +85,19 @@ class Proposing:
     review: Review | None = None
     """The pull request that there is, and was proposed from here."""
 
-    def push(self, run: Callable[..., T], tree: str, commit: str) -> None:
-        """Pushes a commit that a tree has, in place of what was pushed before it. Raises
-        `ForeignCommits`, `Unreachable`, and `Conflict` with the words of a remote that refuses, or
-        where the branch is the target.
+    def push(self, run: Callable[..., T], tree: str, commit: str) -> str:
+        """Pushes a commit that a tree has, in place of what was pushed before it; returns the
+        branch that keeps what it lacks of that, or nothing. Raises `ForeignCommits`, `Unreachable`,
+        and `Conflict` with the words of a remote that refuses, or where the branch is the target.
         """
         self._refuse_target()
         there = self._there()
         if there == commit:
-            return
+            return ""
         pushed = Pushed(self.upstream.tree)
         own = pushed.commits(self.branch, self.issues)
-        if there not in ("", *own) and not self._has_taken(there, commit):
+        is_ours = self.review is not None or there in own
+        if there not in ("", *own[-1:]) and not (is_ours and self._has_taken(there, commit)):
             fetch = suggested("git fetch", self.head.remote, self.branch)
             raise ForeignCommits(
                 f"{named([self.head.name])} has commits that were not pushed from here: "
@@ -105,14 +107,18 @@ class Proposing:
                 else f"git branch -m {shell_word(f'{self.branch}-2')}, then queen land",
                 commit=there,
             )
+        layout = self.upstream.layout
+        kept = keep_lacking(layout, self.branch, there, commit) if there in own else ""
         pushed.note(self.branch, commit, self.issues)
         done = self.head.push(run, tree, commit, there)
         if done.status != 0 and self._there() != commit:
+            pushed.take_back(self.branch)
             raise Conflict(
                 f"{named([self.head.name])} cannot be pushed: {' '.join(done.said.split())}",
                 hint="do what it asks for, then queen land; to push to a fork: "
                 "git config remote.pushDefault REMOTE",
             )
+        return kept
 
     @property
     def head(self) -> Upstream:
@@ -127,9 +133,9 @@ class Proposing:
             )
 
     def _has_taken(self, there: str, commit: str) -> bool:
-        """Returns whether a commit has what somebody else pushed to our pull request."""
+        """Returns whether a commit has what is there."""
         asked = ("merge-base", "--is-ancestor", no_dash(there), no_dash(commit))
-        return self.review is not None and user_git(*asked, cwd=self.upstream.tree)[0] == 0
+        return user_git(*asked, cwd=self.upstream.tree)[0] == 0
 
     def _there(self) -> str:
         """Returns the commit that the remote has on the branch, or nothing."""
@@ -163,7 +169,7 @@ def body_of(issues: Sequence[str], reason: str | None, template: str = "") -> st
     """Returns what a pull request says: why, the repository's template, and its issues on lines
     that `queen` knows again. Of us it has nothing that closes an issue of the host.
     """
-    named_issues = "\n".join(f"Queen-Issue: {x}" for x in issues)
+    named_issues = "\n".join(f"Queen-Issue: {one_line(x, _MOST_TITLE)}" for x in issues)
     said = [(reason or "").strip()[:_MOST_REASON], template.strip(), named_issues]
     return "\n\n".join(filter(None, said)) + "\n"
 

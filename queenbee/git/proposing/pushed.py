@@ -44,10 +44,21 @@ class Pushed:
             if each.head in self.commits(each.branch, [issue_id])
         }
 
+    def proposed(self, said: Mapping[str, Review]) -> dict[str, Review]:
+        """Returns the same, each with the commit that was pushed last: a record may say another."""
+        found = {issue_id: each.copy() for issue_id, each in self.reviews(said).items()}
+        for issue_id, each in found.items():
+            each.head = self.commits(each.branch, [issue_id])[-1]
+        return found
+
     def note(self, branch: str, commit: str, issues: Collection[str | None]) -> None:
         """Notes one more. Never fails."""
         noted = [*self._noted(branch), (commit, [*issues])][-_MOST:]
         self._keep({**self._known, branch: [[*each] for each in noted]})
+
+    def take_back(self, branch: str) -> None:
+        """Forgets the last commit for a branch, which the remote did not take. Never fails."""
+        self._keep({**self._known, branch: [[*each] for each in self._noted(branch)[:-1]]})
 
     def forget(self, branch: str, commit: str) -> None:
         """Forgets a branch of which the last commit has landed. Never fails."""

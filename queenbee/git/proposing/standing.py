@@ -77,7 +77,7 @@ def stands_on(layout: Layout, said: Mapping[str, Review]) -> list[str]:
     """Returns the issues in review whose work was proposed from here, so that this worktree has it,
     and the target not.
     """
-    reviews = Pushed(layout.tree).reviews(said) if said else {}
+    reviews = Pushed(layout.tree).proposed(said) if said else {}
     if not reviews:
         return []
     commits = (_MOST_COMMITS, "HEAD", no_dash(f"^{target_ref(layout)}"), "--")
@@ -96,7 +96,7 @@ def refuse_standing(
     """
     under = [each for each in stands_on(layout, reviews) if each not in issues]
     if under:
-        first = reviews[under[0]]
+        first = Pushed(layout.tree).proposed(reviews)[under[0]]
         onto = suggested("git rebase --onto", str(target_ref(layout)).removeprefix("refs/remotes/"))
         raise Conflict(
             f"this stands on {first} ({named(under)}), which is not merged: it would be proposed "
@@ -107,8 +107,7 @@ def refuse_standing(
         )
     said = {name: each for name, each in issues.items() if each is not None}
     proposed = Pushed(layout.tree).reviews(said)
-    has = stands_on(layout, proposed)
-    lacks = [each for each in proposed if each not in has]
+    lacks = [x for x, each in proposed.items() if not _is_ancestor(layout.tree, each.head, "HEAD")]
     if lacks:
         review = proposed[lacks[0]]
         raise Conflict(
@@ -123,7 +122,7 @@ def bring(hive: Services, issue_id: str) -> str:
     to say where it cannot, in words, else nothing.
     """
     layout = hive.layout
-    reviews = Pushed(layout.tree).reviews(hive.assignments.in_review(hive.own_actor))
+    reviews = Pushed(layout.tree).proposed(hive.assignments.in_review(hive.own_actor))
     here = git_tree(layout.tree)
     behind = _behind(layout)
     if here is None or not here.linked or not (reviews or behind):
@@ -152,6 +151,21 @@ def bring(hive: Services, issue_id: str) -> str:
     return (
         f"this worktree stands on {first}, which is not merged yet: begin at {target_ref(layout)}"
     )
+
+
+def keep_lacking(layout: Layout, branch: str, commit: str, within: str) -> str:
+    """Keeps what was pushed to a branch on one below `unfinished/`, unless another commit has all
+    of it, so that a merge would change nothing there; returns that branch, or nothing. Raises
+    `ExternalFailure`.
+    """
+    from queenbee.git.unfinished import branch_part, keep_commit  # noqa: PLC0415 - start-up
+
+    merged = ("merge-tree", "--write-tree", "--no-messages", no_dash(within), no_dash(commit))
+    status, tree, _ = user_git(*merged, cwd=layout.tree)
+    has = line("rev-parse", "--verify", no_dash(f"{within}^{{tree}}"), cwd=layout.tree)
+    if status == 0 and tree.decode().strip() == has:
+        return ""
+    return keep_commit(layout, branch_part(branch), commit)
 
 
 def note_merged(layout: Layout, review: Review, commit: str) -> None:

@@ -88,18 +88,13 @@ def ignored_with_nested(tree: str) -> list[str]:
     git does not say so.
     """
     with suppress(ExternalFailure):
-        return all_ignored(tree)
+        found = ignored_in(tree)
+        for each in repositories(tree):
+            path = f"{os.path.relpath(each, tree)}/"
+            if not path.startswith(tuple(way for way in found if way.endswith("/"))):
+                found += [f"{path}{way}" for way in ignored_in(each)]
+        return sorted(found, key=lambda each: (each.endswith("/"), each))
     return []
-
-
-def all_ignored(tree: str) -> list[str]:
-    """Returns the same. Raises `ExternalFailure`."""
-    found = ignored_in(tree)
-    for each in repositories(tree):
-        path = f"{os.path.relpath(each, tree)}/"
-        if not path.startswith(tuple(way for way in found if way.endswith("/"))):
-            found += [f"{path}{way}" for way in ignored_in(each)]
-    return sorted(found, key=lambda each: (each.endswith("/"), each))
 
 
 def has_changes(repository: str) -> bool:

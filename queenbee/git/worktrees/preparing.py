@@ -6,8 +6,7 @@ In this order, under a lock of the worktree:
 2. What the command of such a call has started is ended.
 3. The copies. What is there stays.
 4. The command, if it has not run yet with this text and these lock files.
-5. A note of what git ignores there and did not before; then the stamp: the hash of both, as they
-   were before the command ran.
+5. The stamp: the hash of both, as they were before the command ran.
 
 A command that came from elsewhere runs only after somebody here has seen it. ADR 0041, ADR 0046.
 """
@@ -31,7 +30,6 @@ from queenbee.git.run import OWNERS, as_the_user, environment_of_user, git, sett
 from queenbee.git.trees.elsewhere import refuse_elsewhere
 from queenbee.git.trees.submodules import links, repository_of
 from queenbee.git.worktrees.copying import copies, copy, included, select
-from queenbee.git.worktrees.inner_repositories import all_ignored
 from queenbee.git.worktrees.slots import known_variables, variables
 from queenbee.store import safe_open
 from queenbee.store.droids.identity import VARIABLES
@@ -61,7 +59,6 @@ LOCK_FILES = (
 )  # fmt: skip
 """What says which dependencies a tree needs, of the package managers that are known."""
 _STAMP, _LOCK, _PROCESS = "queenbee-setup", "queenbee-setup.lock", "queenbee-setup.process"
-_MADE = "queenbee-setup.made"
 _ACTIVE = ("VIRTUAL_ENV", "CONDA_PREFIX", "PYTHONHOME", "POETRY_ACTIVE", "INIT_CWD")
 """What says that something of another worktree is in use: `poetry install` would install there."""
 _LOCK_FILE_BYTES = 1 << 26
@@ -150,21 +147,12 @@ def prepare(  # noqa: PLR0913 - by name
         with suppress(FileNotFoundError):
             safe_open.unlink(place.file(_STAMP))
         end_left(place.file(_PROCESS))
-        ignored = {*all_ignored(tree)}
         place.copy(tell)
         is_done = isinstance(before, dict) and before.get("command") == stamp["command"]
         if command is not None and (again or not is_done):
             with interrupts or Interrupts() as requests:
                 place.run(command, env, tell, requests)
-        made = {*all_ignored(tree)} - ignored | made_in(place.here.git_dir)
-        keep(place.file(_MADE), sorted(made))
         keep(place.file(_STAMP), stamp)
-
-
-def made_in(git_dir: str) -> set[str]:
-    """Returns the ignored files and folders of a worktree that its set-up made or copied."""
-    said = recall(os.path.join(git_dir, _MADE), _MOST_COPIED_BYTES)
-    return {*map(str, said)} if isinstance(said, list) else set()
 
 
 def end_setup(tree: str, git_dir: str) -> None:

@@ -6,12 +6,10 @@ import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from queenbee.core.text import named, suggested
+from queenbee.core.text import suggested
 from queenbee.core.timestamps import format_duration
 from queenbee.errors import QueenError
 from queenbee.git.ownership import worktree_note
-from queenbee.git.worktrees.inner_repositories import all_ignored
-from queenbee.git.worktrees.preparing import made_in
 from queenbee.git.worktrees.worktree_care import places, refuse_claimed, remove
 from queenbee.store import safe_open
 from queenbee.store.droids import roster
@@ -54,8 +52,7 @@ class Pruned:
 def prune(hive: Services, *, droids: Collection[str] | None = None) -> Pruned:
     """Removes the worktrees that QueenBee made and in which something was done, if all of it has
     landed, by whatever commit, as `remove` does without force; only those of some droids, if they
-    are given: since nobody is asked, without files that git ignores, but what the set-up made. The
-    others stay, each with the reason: that of `remove`, or that its droid is there.
+    are given. The others stay, each with the reason: that of `remove`, or that its droid is there.
     """
     pruned = Pruned()
     for place in places(hive):
@@ -67,8 +64,7 @@ def prune(hive: Services, *, droids: Collection[str] | None = None) -> Pruned:
             continue
         try:
             refuse_claimed(hive, place)
-            why = _in_use(hive, place, asks=droids is None)
-            if why := why or (_ignored(place) if droids is not None else ""):
+            if why := _in_use(hive, place, asks=droids is None):
                 way = suggested("queen worktree remove", place.name)
                 pruned.kept.append(Kept(place.path, why, f"{way}, which says what would be lost"))
             else:
@@ -77,12 +73,6 @@ def prune(hive: Services, *, droids: Collection[str] | None = None) -> Pruned:
             hint = error.hint if isinstance(error, QueenError) else None
             pruned.kept.append(Kept(place.path, str(error), hint or ""))
     return pruned
-
-
-def _ignored(place: Place) -> str:
-    """Returns that a worktree has files which git ignores and no set-up made; or nothing."""
-    found = sorted({*all_ignored(place.path)} - made_in(place.git_dir))
-    return f"git ignores {named(found)} there, which its set-up did not make" if found else ""
 
 
 def _in_use(hive: Services, place: Place, *, asks: bool) -> str:
