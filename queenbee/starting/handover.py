@@ -60,12 +60,18 @@ class Handover:
         safe_open.write(path, text.encode())
         return path
 
-    def briefing(self, cwd: str, env: Mapping[str, str]) -> str:
-        """Returns a file with what `queen next` prints, for a program that reads no prompt."""
+    def briefing(self, cwd: str, env: Mapping[str, str], mail: str) -> str:
+        """Returns a file with what `queen next` prints, for a program that reads no prompt, and
+        the mail that came before it landed.
+        """
         if self._loops:
             return ""
         path = self.written("briefing", "")
         Child.start(command_line("queen", "next"), cwd=cwd, env=env, log=path).wait()
+        if mail:
+            fd = safe_open.open_file(path, os.O_WRONLY | os.O_APPEND)
+            with os.fdopen(fd, "wb") as file:
+                file.write(f"\n{mail}\n".encode())
         return path
 
 

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from queenbee.core.command_lines import CommandLine, command_line
+from queenbee.core.command_lines import CommandLine, command_line, shell_line
 from queenbee.core.text import printable, quotation, shortened
 from queenbee.errors import QueenError
 from queenbee.services.writing.secrets import redacted
@@ -44,6 +44,8 @@ class LandingResult:
     """The commit of the target that fails itself."""
     path: str = ""
     """The worktree in which files are in the way."""
+    has_mail: bool = False
+    """Whether it waited for mail to be read, which its message has."""
 
     @property
     def of_settings(self) -> bool:
@@ -77,7 +79,8 @@ class LandingResult:
         message, hint = str(error.get("message", "")), str(error.get("hint", ""))
         proposals = [*map(Proposal.of, said)]
         commit, path = str(error.get("commit") or ""), str(error.get("path") or "")
-        return cls(error["code"], message, hint, named, "", proposals, commit, path)
+        mail = bool(error.get("messages"))
+        return cls(error["code"], message, hint, named, "", proposals, commit, path, mail)
 
     @property
     def text(self) -> str:
@@ -105,7 +108,9 @@ def abort_landing(path: str, env: Mapping[str, str], log: str) -> None:
     issue can be given back without it.
     """
     with suppress(OSError, QueenError):
-        Child.start(command_line("queen", "land", "--abort"), cwd=path, env=env, log=log).wait()
+        # Mostly there is none, which it says.
+        argv = shell_line("exec queen land --abort > /dev/null 2>&1")
+        Child.start(argv, cwd=path, env=env, log=log).wait()
 
 
 def _documents(printed: bytes) -> Sequence[Mapping[str, Any]]:

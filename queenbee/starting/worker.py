@@ -104,6 +104,8 @@ class Worker(PlacedAgent):
     """Of all who have the same client."""
     _is_resumed: bool = False
     """Whether its next process goes on where its client could not."""
+    _mail: str = ""
+    """What came before its work landed, for its next process."""
     _was_denied: bool = False
     """Whether its client says that it was refused something that nobody sits there to allow."""
 
@@ -245,8 +247,9 @@ class Worker(PlacedAgent):
             return
         issue_id, self._ahead = self.entry.issue_id, self._unlanded()
         env = without_tokens(self._environment(issue_id), self.hive.layout.common_dir)
-        said = self._handover.briefing(self.entry.path, env)
-        self._start(self._command(issue_id), "working", env, said=said)
+        said = self._handover.briefing(self.entry.path, env, self._mail)
+        argv, self._mail = self._command(issue_id), ""
+        self._start(argv, "working", env, said=said)
 
     def _waits_to_be_seen(self) -> bool:
         """Returns whether its client has settings there that nobody here has seen: what landed in
@@ -280,11 +283,11 @@ class Worker(PlacedAgent):
 
     def _command(self, issue_id: str) -> CommandLine:
         is_resumed, self._is_resumed = self._is_resumed and bool(self.entry.session), False
-        if not self._ends and not is_resumed:
+        if not self._ends and not is_resumed and not self._mail:
             prompt = LOOP.format(name=self.name, alone=ALONE)
             return self.client.command(prompt, options=self.options)
         # A session that cannot be resumed must not stand in the way for ever.
-        session = self.entry.session if self._ends == 1 or is_resumed else ""
+        session = self.entry.session if self._ends <= 1 or is_resumed else ""
         failures = "" if is_resumed else self._failures
         prompt = again(issue_id, self._why or self.pause.why, failures)
         return self.client.command(prompt, session=session, options=self.options)
@@ -358,6 +361,12 @@ class Worker(PlacedAgent):
             self._meet(Obstacle(held.issue_id, result, self.entry.path, self._taken), held)
             return
         self.obstacles.pop(held.issue_id, None)
+        if result.has_mail and not self.entry.is_ending and self._starts + 1 < _MOST_STARTS:
+            self._starts += 1
+            self._why, self._mail = result.message, printable(result.message, keep_newlines=True)
+            self.tell(f"{self.name}: {result.message}; it begins {held.issue_id} again")
+            self.rest("rests", _REST_S)
+            return
         why = f"what it made did not land: {result.message}"
         why = self._with_denial("it made nothing" if result.code == NOTHING else why)
         if self._was_denied and result.code == NOTHING and not self.entry.landed:

@@ -378,3 +378,24 @@ def test_a_dependency_is_confirmed(tmp_path: Path) -> None:
 )
 def test_a_command_of_another_noun_is_named(tmp_path: Path, typed: str, meant: str) -> None:
     assert f"Did you mean {meant}" in shell(f"queen {typed}", tmp_path).stderr
+
+
+def test_leaving_a_repository_works_line_by_line(tmp_path: Path) -> None:
+    shop = tmp_path / "shop"
+    shop.mkdir()
+    lands = "echo c > c && git -C ../shop checkout -q -b other && queen land -m c"
+    begun = shell(
+        f"{SHOP} && git add .beads && git commit -qm hive && queen guard install {WORK} && {lands} "
+        "&& cd ../shop && git checkout -q trunk && queen worktree remove shop-ui",
+        shop,
+    )
+    assert begun.returncode == 0, begun.stderr
+    page = (Path(__file__).parents[2] / "docs" / "install.md").read_text()
+    block = page.partition("## Leave a repository")[2].partition("```sh\n")[2].partition("```")[0]
+    for line in block.replace("landing-main", "landing-trunk").splitlines():
+        ran = shell(line, shop)
+        assert ran.returncode == 0, (line, ran.stderr)
+    assert [each.name for each in (shop / ".git").iterdir() if "queenbee" in each.name] == []
+    assert len(shell("git worktree list", shop).stdout.splitlines()) == 1
+    assert shell("git commit -qm left && ls .git/hooks | grep -v sample", shop).stdout == ""
+    assert shell("queen status", shop).returncode == 2

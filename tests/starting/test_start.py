@@ -250,6 +250,7 @@ class TestAnAgentThatFails:
         assert ran.out.count(way) == 1
         assert "x-1: ui gave it back: 3 ends without a landing: it ended with status 3" in ran.out
         assert "its output: queen start --logs ui" in ran.out
+        assert "unfinished landing" not in team.queen("start", "--logs", "ui", as_="lead").out
         assert team.queen("release", "x-1", as_="lead").code == 0
         made = team.queen(*way.replace("NAME", "bo").split()[1:], as_="lead")
         assert made.code == 0, made
@@ -320,6 +321,14 @@ class TestAnAgentThatFails:
         assert "after “no”; its output: queen start --logs ui" in ran.out
         assert "x-2: ui gave it back: the command does not work" in ran.out
         assert not any(each.droid for each in team.hive().assignments.find(status="active"))
+
+    def test_of_which_a_message_kept_the_work_from_landing_has_the_answer(self, team: Team) -> None:
+        team.issues(1)
+        says = 'queen msg send ui "answer $(wc -l < "$0.runs")" --issue x-1 --as bo --new\n'
+        agent = team.agent(f'{COUNTS}[ $(wc -l < "$0.runs") -gt 4 ] || {says}{WORKS}')
+        ran = team.start("ui", "--agent", agent, "--max-failures", "1")
+        assert (ran.code, runs(team)) == (0, 5), ran
+        assert "answer 4" in (team.bin / "agent.said.x-1").read_text()
 
     def test_at_once_ends_all_that_have_the_same_command(self, team: Team) -> None:
         team.issues(5)
