@@ -339,9 +339,11 @@ class Worker(PlacedAgent):
         """
         if self.client.loops:
             return False
-        is_early = self.hive.now_ms() - self.entry.since_ms < _AT_ONCE_MS
-        is_early &= self._unlanded() <= self._ahead and self._has_no_change()
-        issue_id = held.issue_id if ended and held is not None and is_early else ""
+        issue_id, is_early = "", self.hive.now_ms() - self.entry.since_ms < _AT_ONCE_MS
+        if ended and held is not None and is_early:
+            with suppress(QueenError):  # A worktree that it spoiled is a change.
+                is_unchanged = self._unlanded() <= self._ahead and self._has_no_change()
+                issue_id = held.issue_id if is_unchanged else ""
         output = f"its output: {suggested('queen start', logs=self.name)}"
         if not self.pause.fail_at_once(issue_id, f"{ended}; {output}"):
             return False
