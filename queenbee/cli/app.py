@@ -290,6 +290,12 @@ def _corrected(ctx: click.Context, args: Sequence[str], typed: str, right: str) 
     return " ".join([ctx.command_path, *map(shell_word, words)])
 
 
+def _unnamed(ctx: click.Context, args: Sequence[str], typed: str) -> str:
+    """Returns the line with the value of an option that is none, and without its name."""
+    words = [each.removeprefix(f"{typed}=") for each in args if each != typed]
+    return " ".join([ctx.command_path, *map(shell_word, words)])
+
+
 class QueenCommand(click.Command):
     """A command whose function returns the value to show."""
 
@@ -322,6 +328,10 @@ class QueenCommand(click.Command):
             same = {name for each in _SAME if typed in each for name in each}
             own = [name for each in self.params for name in each.opts[:1]]
             close = nearest(typed.lstrip("-"), [each.removeprefix("--") for each in own])
+            if close in own:  # An argument.
+                wrong = click.UsageError(f"No such option {typed!r}: it has no name.", ctx)
+                wrong.hint = _unnamed(ctx, words, typed)  # type: ignore[attr-defined]
+                raise wrong from error
             known = [each for each in own if each in same] or [f"--{close}"] * bool(close)
             if not known:
                 raise click.UsageError(f"No such option {typed!r}.", ctx) from error
@@ -473,7 +483,10 @@ class QueenGroup(click.Group):
             command = f"{noun} {similar[0]}".strip()
         elif not similar and (command := near_words.instead_of(noun, words)):
             rest = words
-        if command:
+        if whole in near_words.WAYS:
+            error = click.UsageError(f"No such command {whole!r}.", ctx)
+            error.hint = near_words.WAYS[whole]  # type: ignore[attr-defined]
+        elif command:
             error.hint = near_words.line(ctx, command, rest)  # type: ignore[attr-defined]
         return error
 

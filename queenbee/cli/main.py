@@ -16,8 +16,9 @@ from queenbee.cli import exits, outliving
 from queenbee.cli.app import Invocation, QueenGroup
 from queenbee.cli.terminal import aside
 from queenbee.core.json_form import error_document
+from queenbee.core.names import PERSON
 from queenbee.core.text import HINT, printable, shell_word
-from queenbee.errors import Bug, NoHive, QueenError, Unwritable
+from queenbee.errors import Bug, NoActor, NoHive, QueenError, Unwritable
 from queenbee.store import layout
 from queenbee.store.git_trees import git_tree
 from queenbee.version import __version__
@@ -172,7 +173,20 @@ def _invoke(arguments: list[str], call: Invocation) -> int:
             code = queen.invoke(context)
     except click.exceptions.Exit as end:
         return end.exit_code
+    except NoActor as error:
+        _as_person(error, arguments, is_json=call.json)
+        raise
     return code if isinstance(code, int) else exits.DONE
+
+
+def _as_person(error: NoActor, arguments: list[str], *, is_json: bool) -> None:
+    """Gives a person without a name, who sits here, the line to type."""
+    from queenbee.cli.person import sits_here  # noqa: PLC0415 - start-up
+    from queenbee.store.droids.identity import nobody  # noqa: PLC0415 - start-up
+
+    if "--" not in arguments and error.hint == nobody().hint and sits_here(is_json=is_json):
+        line = " ".join(["queen", *map(shell_word, arguments), "--as", PERSON])
+        error.hint = f"{line}; or, as a droid, --as NAME"
 
 
 def _discard_output() -> None:
@@ -214,7 +228,9 @@ def _beside(context: click.Context | None, arguments: list[str]) -> str | None:
         return None
     rest = arguments[arguments.index(name) + 1 :]
     command = near_words.beside(context.command_path.removeprefix("queen "), rest)
-    return command and near_words.line(context, command, rest)
+    if command is None:
+        return near_words.quoted(context, [each for each in rest if each != "--json"])
+    return near_words.line(context, command, rest)
 
 
 def _with_options(hint: str, call: Invocation) -> str:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from queenbee.core.names import PERSON
 from queenbee.core.text import shell_word
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 _MEANT = {
     word: command
     for command, words in {
-        "status": "stat st who ps top agents stop",
+        "status": "stat st who ps top agents",
         "claim": "take grab pick issue-claim issue-take",
         "release": "unclaim unassign give-back issue-release",
         "complete": "done finish issue-complete issue-done",
@@ -49,6 +50,10 @@ _MEANT = {
 """The command that a word means. `issue-take` is `take` after `issue`."""
 
 
+WAYS = {"stop": "Ctrl-C in the terminal of queen start"}
+"""What to do instead, where no command does it."""
+_TEXTS = frozenset(("title", "text", "body"))
+"""Arguments that are one text, which needs quotes."""
 _INSIDE: dict[str, dict[str, tuple[str, ...]]] = {
     "issue dep": {"add": (), "remove": ("--remove",), "rm": ("--remove",)},
     "issues": {"list": (), "ls": ()},
@@ -91,9 +96,31 @@ def line(context: click.Context, command: str, rest: Iterable[str]) -> str:
         words = words[1:]
     if words and (instead := _INSIDE.get(command, {}).get(words[0])) is not None:
         words = [*words[1:], *instead]
+    if command == "msg send" and len(words) == 1 and " " in words[0]:
+        words = [PERSON, *words]
     if not words and _needs_more(context.find_root(), command):
         words = ["--help"]
     return " ".join(["queen", command, *map(shell_word, words)])
+
+
+def quoted(context: click.Context, arguments: Sequence[str]) -> str | None:
+    """Returns the line with one text in quotes, which ends what was typed in several words; None
+    if the command takes none, or options stand between the words.
+    """
+    command = context.command
+    of_line = [each for each in command.params if isinstance(each, click.Argument)]
+    if not of_line or of_line[-1].name not in _TEXTS:
+        return None
+    opts, rest, _ = command.make_parser(context).parse_args([*arguments])
+    words = [*(str(opts[str(each.name)]) for each in of_line), *rest]
+    begins = (at for at, word in enumerate(arguments) if word == words[0])
+    at = next((x for x in begins if [*arguments[x : x + len(words)]] == words), None)
+    if at is None:
+        return None
+    last = len(of_line) - 1
+    right = [*words[:last], " ".join(words[last:])]
+    whole = [*arguments[:at], *right, *arguments[at + len(words) :]]
+    return " ".join([context.command_path, *map(shell_word, whole)])
 
 
 def _needs_more(root: click.Context, command: str) -> bool:

@@ -38,7 +38,8 @@ def settle_check(call: Invocation, layout: Layout, said: str = "") -> str:
         found = found_checks(layout.tree)
         if not _asks(call):
             return check_setting(found)
-        asked = f"Which command must pass before anything lands? ({_NONE}: none)"
+        none = f"{_NONE}: none, then nothing lands, unless with --unchecked"
+        asked = f"Which command must pass before anything lands? ({none}; to check nothing: true)"
         default = found[0] if found else _NONE
         said = click.prompt(asked, default=default, err=True, value_proc=_checked)
     if not said or said == _NONE:

@@ -162,6 +162,9 @@ LOOP = (
     "prints. Stop when it says that you can.{alone}"
 )
 ALONE = " Nobody answers questions here."
+_NO_PROGRAM = "name one of these clients, or a program that is there, by its path or on the PATH"
+_WORD = re.compile(r"[\w.+/][\w.+/-]*", re.ASCII)
+"""A word that a shell takes as it is."""
 _NAME = frozenset("abcdefghijklmnopqrstuvwxyz")
 
 
@@ -177,12 +180,13 @@ def client_of(command: str, env: Mapping[str, str]) -> Client:
     known = CLIENTS.get(command)
     if known is None and set(command) <= _NAME:
         program, close = shutil.which(command, path=env.get("PATH")), nearest(command, CLIENTS)
-        own = (
-            f"a program of your own: {suggested('queen start --agent', program or f'./{command}')}"
-        )
+        if program is None and close is None and os.path.isfile(command):
+            program = f"./{command}"
+        own = f"a program of your own: {suggested('queen start --agent', program or '')}"
+        named = suggested("queen start --agent", close) if close else _NO_PROGRAM
         raise InvalidInput(
             f"{command!r} is no client that can be started: {', '.join(CLIENTS)}",
-            hint=own if program or not close else suggested("queen start --agent", close),
+            hint=own if program else named,
         )
     words = command.replace(",", " ").split()
     if words[1:] and set(words) <= set(CLIENTS):
@@ -191,28 +195,46 @@ def client_of(command: str, env: Mapping[str, str]) -> Client:
             hint=f"queen start --agent {','.join(words)}",
         )
     if known is None:
-        program = command.split(" ")[0]
-        if os.path.isabs(program) and not os.access(program, os.X_OK):
-            if not os.path.exists(program):
-                raise InvalidInput(f"there is no {program}", hint="name a program that is there")
-            raise InvalidInput(
-                f"{program} is no program that can be run",
-                hint=f"{suggested('chmod +x', program)}, or name another program",
-            )
-        if os.path.isfile(program) and not (
-            "/" in program or shutil.which(program, path=env.get("PATH"))
-        ):
-            raise InvalidInput(
-                f"{program} is a file here, and not on the PATH",
-                hint=suggested("queen start --agent", os.path.abspath(program)),
-            )
+        _refuse_program(command.split(" ")[0], env)
         return Client(command, (), (), (), (), loops=False)
     if shutil.which(known.headless[0], path=env.get("PATH")) is None:
         raise MissingPackage(
             f"{command} is not on the PATH",
-            hint="install it, or name another client or program: queen start --agent COMMAND",
+            hint="install it, or name another client, or a program of your own, with --agent",
         )
     return known
+
+
+def _refuse_program(program: str, env: Mapping[str, str]) -> None:
+    """Raises `InvalidInput` for the first word of a command if no program can be run by it."""
+    if os.path.isabs(program) and not os.access(program, os.X_OK):
+        if not os.path.exists(program):
+            raise InvalidInput(f"there is no {program}", hint="name a program that is there")
+        raise InvalidInput(
+            f"{program} is no program that can be run",
+            hint=f"{suggested('chmod +x', program)}, or name another program",
+        )
+    if os.path.isfile(program) and not (
+        "/" in program or shutil.which(program, path=env.get("PATH"))
+    ):
+        raise InvalidInput(
+            f"{program} is a file here, and not on the PATH",
+            hint=suggested("queen start --agent", os.path.abspath(program)),
+        )
+    if not _begins(program, env):
+        raise InvalidInput(
+            f"{program} is no program on the PATH, and no client: {', '.join(CLIENTS)}",
+            hint=_NO_PROGRAM,
+        )
+
+
+def _begins(word: str, env: Mapping[str, str]) -> bool:
+    """Returns whether a shell could begin with this word, which may be one of its own."""
+    if not _WORD.fullmatch(word) or "/" in word:
+        return True
+    asked = shell_line('command -v -- "$1"', "sh", word)
+    whole = {**env, "PATH": path_of(env)}
+    return subprocess.run(asked, env=whole, capture_output=True, check=False).returncode == 0
 
 
 def reported_cost(output: bytes) -> Cost:

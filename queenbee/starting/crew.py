@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from queenbee.agents.client_settings import unseen_settings
 from queenbee.checks.consent import untrusted
 from queenbee.core.names import checked_agent
-from queenbee.core.text import suggested
+from queenbee.core.text import named, suggested
 from queenbee.core.timestamps import format_ms
 from queenbee.errors import Conflict, InvalidInput, QueenError, Untrusted
 from queenbee.git.ownership import is_foreign, worktree_note
@@ -152,6 +152,7 @@ class Crew:
     def names(self) -> list[str]:
         """Returns the agents: those named, or what a killed run left and as many as wanted."""
         if self._wanted.names:
+            self._refuse_issues()
             return list(dict.fromkeys(map(_checked, self._wanted.names)))
         settings = self._hive.layout.settings
         layout = self._hive.layout
@@ -171,6 +172,14 @@ class Crew:
         while len(names) < most and (name := next(free, None)) is not None:
             names[name] = None
         return [*names]
+
+    def _refuse_issues(self) -> None:
+        """Raises `InvalidInput` for issues in place of names."""
+        issues = [each for each in self._wanted.names if self._hive.issues.get_or_none(each)]
+        if issues:
+            listed = " ".join(suggested("", issues=each).strip() for each in issues)
+            are = "is an issue" if len(issues) == 1 else "are issues"
+            raise InvalidInput(f"{named(issues)} {are}", hint=f"queen start {listed}")
 
     def _made(self, name: str, client: Client) -> Made:
         """Returns an agent's worktree, put right and set up. Raises `InvalidInput`, and makes none,
@@ -271,7 +280,7 @@ def agent_of(layout: Layout, name: str, given: str, env: Mapping[str, str]) -> s
         # A clone may have set it: it names a client, and no program of its own.
         raise InvalidInput(
             f"team.agents names {found!r} for {name}, which is no client",
-            hint=f"the clients are {', '.join(CLIENTS)}; a program: queen start --agent COMMAND",
+            hint=f"the clients are {', '.join(CLIENTS)}; a program of your own with --agent",
         )
     if found:
         return found
@@ -279,8 +288,10 @@ def agent_of(layout: Layout, name: str, given: str, env: Mapping[str, str]) -> s
     if len(here) != 1:
         raise InvalidInput(
             f"which client is to run is not set; installed are: {', '.join(here) or 'none'}",
-            hint=f"queen start --agent {','.join(here) or 'COMMAND, a client or a program'}; "
-            "for everybody: queen config set team.agent NAME",
+            hint=f"{suggested('queen start', agent=','.join(here))}; for everybody: "
+            f"{suggested('queen config set team.agent', here[0])}"
+            if here
+            else "name a program of your own with --agent",
         )
     return here[0]
 

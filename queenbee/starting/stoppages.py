@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     Code = Literal["not_logged_in", "credit", "usage_limit", "rate_limited", "overloaded"]
 
+USELESS = "the command does not work"
 _LAST_LINES = 60
 _MOST_TEXT = 160
 _COLORS = re.compile(r"\x1b\[[0-9;]*m")
@@ -154,6 +155,8 @@ class Pause:
         """Whether nobody needs to wait: a person has to see to it."""
         self.why: str = ""
         """What they wait for, for people; empty if they do not."""
+        self._failed_on = ""
+        """The issue on which its last process failed at once."""
 
     def begin(self, stoppage: Stoppage, now_s: float) -> bool:
         """Has all wait, or end; returns whether that is news."""
@@ -169,6 +172,15 @@ class Pause:
         if stoppage.until_s and not self.is_final:
             self.why += time.strftime("; it goes on at %H:%M", time.localtime(self._until_s))
         return is_news or self.is_final
+
+    def fail_at_once(self, issue_id: str, why: str) -> bool:
+        """Has all end who run a program that fails at once, on two issues one after the other;
+        returns whether this is such an end. Without an issue, it has worked.
+        """
+        if self._failed_on and issue_id and issue_id != self._failed_on:
+            self.is_final, self.why = True, f"{USELESS}: {why}"
+        self._failed_on = issue_id
+        return self.is_final and bool(issue_id)
 
     def end(self) -> None:
         """Notes that the client has worked again."""

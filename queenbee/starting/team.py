@@ -19,7 +19,6 @@ from queenbee.git.hosts.issue_exchange import exchange
 from queenbee.git.landed import commit_records
 from queenbee.git.worktrees.pruning import prune
 from queenbee.services.telling.people import of_message, way_to_answer
-from queenbee.starting.clients import CLIENTS
 from queenbee.starting.crew import Crew
 from queenbee.starting.ending import Ended, Reason
 from queenbee.starting.tally import left_alone
@@ -123,7 +122,7 @@ class Team:
             exchange(self._hive, self._tell)
             self.workers = self._crew.assemble(interrupts)
             self._left = {
-                key: _left_alone(key, droid)
+                key: _left_alone(key, droid, self._wanted.agent)
                 for key, droid in left_alone(self._hive).items()
                 if key not in (self._wanted.only or ())
             }
@@ -145,7 +144,8 @@ class Team:
             reason = self._reason_to_end(interrupts) or self._ask_for_unseen()
             if reason and not why:
                 why = reason
-                self._tell(f"{reason.text}: the agents finish what they have; Ctrl-C stops them")
+                ends = "the agents finish what they have; Ctrl-C again stops them now"
+                self._tell(f"{reason.text}: {ends}")
             for each in self.workers:
                 if interrupts.count > 1:
                     break  # A tick may take a second, on a machine at its limits.
@@ -379,8 +379,8 @@ def _asks(message: Message, text: str) -> Reason:
     return Reason("asks", f"not answered yet: {text}", message.issue_id, message.from_)
 
 
-def _left_alone(issue_id: str, droid: str) -> Reason:
-    again = suggested("queen start", issues=issue_id)
+def _left_alone(issue_id: str, droid: str, agent: str) -> Reason:
+    again = suggested("queen start", issues=issue_id, agent=agent or None)
     text = (
         f"{issue_id} is left alone: {droid} gave it back, and nobody has changed it since; {again}"
     )
@@ -388,9 +388,7 @@ def _left_alone(issue_id: str, droid: str) -> Reason:
 
 
 def _kept(worker: BeadWorker, issue_id: str) -> Reason:
-    program = worker.entry.program
-    agent = program if program in CLIENTS else "COMMAND"
-    goes_on = suggested("queen start", worker.name, agent=agent)
+    goes_on = suggested("queen start", worker.name, agent=worker.client.name)
     back = suggested("queen release", issue_id, as_=worker.name)
     obstacle = worker.obstacles.get(issue_id)
     waits = obstacle is not None and obstacle.is_kept

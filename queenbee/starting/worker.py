@@ -37,7 +37,7 @@ from queenbee.starting.obstacles import (
     keep_obstacles,
     kept_obstacles,
 )
-from queenbee.starting.stoppages import Pause, stoppage_in
+from queenbee.starting.stoppages import USELESS, Pause, stoppage_in
 from queenbee.starting.tally import Tally
 from queenbee.starting.workplace import SETTING_UP, PlacedAgent
 from queenbee.store.droids import presence, roster, spending
@@ -63,6 +63,8 @@ _NO_ROOM = "waits for memory or load"
 _WAITS = "waits to land"
 _UNSEEN = "waits: a person has to see the settings of its client"
 _TAIL_BYTES = 3_000
+_AT_ONCE_MS = 5_000
+"""A program that fails so early, with nothing made, has not begun with its issue."""
 
 
 @dataclass
@@ -206,6 +208,8 @@ class Worker(PlacedAgent):
     def _pauses(self) -> bool:
         """Returns whether its client cannot work now; it shows that it is there meanwhile."""
         if self.pause.is_final:
+            if not self.client.loops and (held := self.held()) is not None:
+                self._give_back(held, USELESS)
             self._end_early(self.pause.why)
         elif not self.pause.holds(time.time()):
             return False
@@ -310,7 +314,9 @@ class Worker(PlacedAgent):
             tail = self._output[-_TAIL_BYTES:].decode(errors="replace")
             self._failures = printable(tail, keep_newlines=True)
             self._was_denied = was_denied(self._output)
-        if not was_landing and self._is_stopped(ended):
+            if ended and (said := self._failures.splitlines()):
+                ended += f", after {quotation(said[-1], 160)}"
+        if not was_landing and (self._is_stopped(ended) or self._fails_at_once(ended, held)):
             return
         if held is None:
             self._has_ended(was_landing=was_landing)
@@ -322,9 +328,23 @@ class Worker(PlacedAgent):
             # A program need not know how to land; a client may have forgotten it.
             self._land(held.issue_id)
         else:
-            if ended and (said := self._failures.splitlines()):
-                ended += f", after {quotation(said[-1], 160)}"
             self._fail(self._with_denial(ended or "it ended without landing it"), held)
+
+    def _fails_at_once(self, ended: str, held: Assignment | None) -> bool:
+        """Returns whether its program is known to work on no issue, by this end, too; then it ends
+        with its issue given back.
+        """
+        if self.client.loops:
+            return False
+        is_early = self.hive.now_ms() - self.entry.since_ms < _AT_ONCE_MS
+        is_early &= self._unlanded() <= self._ahead and self._has_no_change()
+        issue_id = held.issue_id if ended and held is not None and is_early else ""
+        output = f"its output: {suggested('queen start', logs=self.name)}"
+        if not self.pause.fail_at_once(issue_id, f"{ended}; {output}"):
+            return False
+        self.failures += 1
+        self.rest("between", 0.0)
+        return True
 
     def _spend(self) -> None:
         """Notes what its process has cost, for the issues that it was about."""

@@ -141,15 +141,19 @@ class PlacedAgent(AgentProcess):
         and not landed, and nothing else.
         """
         path = self.made.path
-        others = (".", *(f":(exclude,glob){each}" for each in RECORDS))
-        asked = ("status", "--porcelain=v1", "-z", "--untracked-files=all", "--", *others)
         tip = f"refs/heads/{self.made.branch}"
         return (
             line("rev-parse", "HEAD", cwd=path, repository={}) == head
             and line("symbolic-ref", "--quiet", "HEAD", cwd=path, repository={}) == tip
-            and not git(*asked, cwd=path, repository={})
+            and self._has_no_change()
             and bool(self._unlanded())
         )
+
+    def _has_no_change(self) -> bool:
+        """Returns whether its worktree has nothing that is not committed, but records."""
+        others = (".", *(f":(exclude,glob){each}" for each in RECORDS))
+        asked = ("status", "--porcelain=v1", "-z", "--untracked-files=all", "--", *others)
+        return not git(*asked, cwd=self.made.path, repository={})
 
     def _unlanded(self) -> int:
         """Returns how many commits of its own branch are not on the main branch."""

@@ -203,7 +203,11 @@ MISTAKES = {
         "queen complete t-1 --no-verify",
         "needs a reason",
     ),
-    "agents without a check": (f"{BARE} && queen init", "queen start ui --agent true", "no check"),
+    "agents without a check": (
+        f"{BARE} && echo test: > Makefile && queen init",
+        "queen start ui --agent true",
+        "no check",
+    ),
     "agents that are not there": (SHOP, "queen start --logs zed", "no agent called zed"),
     "the board without a terminal": (SHOP, "queen watch", "needs a terminal"),
     "a leftover QUEEN_DROID": (
@@ -262,7 +266,10 @@ def test_starting_a_program_that_is_not_there_makes_no_worktree(tmp_path: Path) 
         ("config set team.size 0", "try: set it to a number, 1 to 64"),
         ("start --agent 'claude codex'", "try: queen start --agent claude,codex"),
         ("start --agent 'claude, codex'", "try: queen start --agent claude,codex"),
-        ("start 2 --agent true", "try: queen start --size 2"),
+        ("start 2 --agent true", "try: queen start --agent true --size 2"),
+        ("start t-1 --agent true --size 2", "try: queen start --agent true --size 2 --issues t-1"),
+        ("start ui --agent calude --size 2", "try: queen start ui --size 2 --agent claude"),
+        ("start ui --agent zzz", "try: name one of these clients"),
         ("worktree add human", "no agent can be named human"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -60,5 +61,29 @@ def test_a_hive_that_git_ignores_is_named(queen: Queen, repo: Path) -> None:
 def test_a_person_may_want_none(queen: Queen) -> None:
     status, shown = at_a_terminal(queen, "-\n-\n", "init")
     assert status == 0, shown
-    assert "queen config set land.check COMMAND  so that nothing lands untested" in shown
+    assert "(-: none, then nothing lands, unless with --unchecked; to check nothing: true)" in shown
+    assert re.search(r"queen config set land.check COMMAND +so that nothing lands untested", shown)
     assert setting(queen) == "\n"
+
+
+def test_a_person_who_says_no_to_an_undo_is_told_that_nothing_was_taken_back(queen: Queen) -> None:
+    assert queen("init", "--check", "true").code == 0
+    assert queen("issue", "new", "First", "--id", "s-1", as_="human").code == 0
+    status, shown = at_a_terminal(queen, "n\n", "undo", "--as", "human")
+    assert (status, shown.endswith("nothing was taken back\n")) == (1, True), shown
+    assert queen("show", "s-1").code == 0
+
+
+def test_a_person_without_a_name_gets_the_line_to_type(queen: Queen) -> None:
+    assert queen("init", "--check", "true").code == 0
+    _, shown = at_a_terminal(queen, "", "msg", "inbox", "--unread")
+    assert "  try: queen msg inbox --unread --as human; " in shown
+    assert "--as human;" not in queen("msg", "inbox").err
+    _, shown = at_a_terminal(queen, "", "msg", "send", "human", "May", "I?")
+    assert shown.endswith("  try: queen msg send human 'May I?' --as human\n")
+
+
+def test_what_stands_for_a_command_is_none(queen: Queen) -> None:
+    refused = queen("init", "--check", "COMMAND")
+    assert (refused.code, "COMMAND stands for a command" in refused.err) == (2, True)
+    assert queen("config", "set", "worktree.setup", "COMMAND").code == 2

@@ -311,6 +311,24 @@ class TestAnAgentThatFails:
         assert team.done() == {}
         assert "it made nothing; it begins x-1 again" in ran.out
 
+    def test_at_once_on_two_issues_ends_with_both_given_back(self, team: Team) -> None:
+        team.issues(4)
+        ran = team.start("ui", "--agent", team.agent('echo >> "$0.runs"; echo no; exit 2\n'))
+        assert ran.code == 1
+        assert runs(team) == 4  # Three times on the first one, once on the second one.
+        assert "ui ended early: the command does not work: it ended with status 2" in ran.out
+        assert "after “no”; its output: queen start --logs ui" in ran.out
+        assert "x-2: ui gave it back: the command does not work" in ran.out
+        assert not any(each.droid for each in team.hive().assignments.find(status="active"))
+
+    def test_at_once_ends_all_that_have_the_same_command(self, team: Team) -> None:
+        team.issues(5)
+        program = team.agent('echo >> "$0.runs"; [ $QUEEN_ISSUE = x-1 ] && sleep 6; exit 2\n')
+        ran = team.start("ui", "api", "bo", "--agent", program)
+        assert ran.code == 1
+        assert runs(team) <= 5
+        assert ran.out.count("ended early: the command does not work") == 3
+
     def test_gets_what_failed(self, team: Team) -> None:
         team.issues(1)
         team.set("land.check", "[ ! -e x-1.txt ] || [ -e ok ] || { echo no ok here; exit 1; }")
@@ -480,7 +498,8 @@ class TestItsEnd:
         # The second one lands while the team is stopped, before anybody looks at it again.
         lands = 'trap "" TERM; echo 1 > "$FILE"; queen land -m one; touch landed; sleep 1000\n'
         waits = f"case $QUEEN_ISSUE in x-1) {lands[:-1]};; *) sleep 1000;; esac\n"
-        running = team.begun("ui", "api", "--agent", f"exec {team.agent(waits)}")
+        agent = f"exec {team.agent(waits)}"
+        running = team.begun("ui", "api", "--agent", agent)
         team.wait(lambda: (team.repo.parent / "repo-ui" / "landed").exists())
         running.send_signal(signal.SIGINT)
         time.sleep(0.5)
@@ -488,7 +507,7 @@ class TestItsEnd:
         out, _ = running.communicate(timeout=LIMIT_S)
         assert "1 issue in" in out
         assert "ui (program) 1, api (program) 0" in out
-        assert "x-2 is still api's: queen start api --agent COMMAND goes on with it" in out
+        assert f"x-2 is still api's: queen start api --agent '{agent}' goes on with it" in out
         assert "queen release x-2 --as api gives it back" in out
         assert team.start("api", "--agent", team.agent(WORKS)).code == 0
         assert team.done()["x-2"] == ["api"]
@@ -733,7 +752,10 @@ class TestAClient:
             assert "--dangerously-skip-permissions" in words
         else:
             assert (status, self.calls(team)) == (2, [])
-            assert "queen setup claude --allow; then queen start --args OPTIONS" in shown
+            assert (
+                "queen setup claude --allow; then queen start ui --agent claude --args OPTIONS"
+                in shown
+            )
 
     def test_gets_what_the_user_says(self, team: Team) -> None:
         team.issues(1)
@@ -810,7 +832,11 @@ class TestAClient:
         (team.repo / "agent.sh").write_text("")
         refused = team.start("ui", "--agent", "agent.sh")
         assert (refused.code, "is a file here, and not on the PATH" in refused.err) == (2, True)
-        assert f"queen start --agent {team.repo}/agent.sh" in refused.err
+        assert f"queen start ui --no-trial --agent {team.repo}/agent.sh" in refused.err
+        refused = team.start("ui", "--agent", "COMMAND")
+        assert (refused.code, "no program on the PATH" in refused.err) == (2, True)
+        refused = team.start("ui", "--agent", "cloud.sh.py --yes")
+        assert (refused.code, "no program on the PATH" in refused.err) == (2, True)
 
     def test_that_forgets_its_work_goes_on_with_its_session(self, team: Team) -> None:
         team.issues(1)

@@ -23,11 +23,11 @@ from queenbee.cli.exits import BUSY
 from queenbee.cli.options import body_or_stdin, seconds, since_option, timeout_option
 from queenbee.cli.rendering import ago, block, entry, paragraph, table
 from queenbee.cli.terminal import say
-from queenbee.core.names import ALWAYS_KNOWN
+from queenbee.core.names import ALWAYS_KNOWN, PERSON
 from queenbee.core.records import IMPORTANCES, Message
 from queenbee.core.text import printable, shortened, suggested
 from queenbee.core.timestamps import format_duration
-from queenbee.errors import InvalidInput, QueenError, UnknownDroid
+from queenbee.errors import InvalidInput, NoActor, QueenError, UnknownDroid
 from queenbee.services.telling import sending
 from queenbee.services.telling.sending import Broadcast
 
@@ -192,6 +192,11 @@ def send(
             error.hint = f"the droid comes first: {suggested('queen msg send', body, names)}"
         if len(to) > 1:
             error.hint = f"put quotes around text that contains spaces; {error.hint or ''}"
+            from queenbee.cli.person import sits_here  # noqa: PLC0415 - start-up
+
+            as_ = PERSON if isinstance(error, NoActor) else None
+            if as_ is None or sits_here(is_json=invocation().json):
+                error.hint = suggested("queen msg send", words[0], " ".join(words[1:]), as_=as_)
         raise
 
 

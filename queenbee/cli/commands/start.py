@@ -26,8 +26,8 @@ from queenbee.cli.proposing import settle_check
 from queenbee.cli.rendering import ago, paragraph, table
 from queenbee.cli.terminal import say
 from queenbee.core.names import is_name
-from queenbee.core.text import HINT, printable
-from queenbee.errors import InvalidInput, NoHive, NotFound, Untrusted
+from queenbee.core.text import HINT, printable, shell_word
+from queenbee.errors import InvalidInput, NoHive, NotFound, QueenError, Untrusted
 from queenbee.git import ownership
 from queenbee.git.outside import outside_git
 from queenbee.library.hive import Hive
@@ -53,6 +53,9 @@ _LIMITS = {"minutes": "minutes", "issues": "issues", "failures": "failures"} | {
     "cost_usd": "cost", "issue_cost_usd": "issue_cost"
 }  # fmt: skip
 """The limits of a team, and their options."""
+_TYPED = click.core.ParameterSource.COMMANDLINE
+_REPLACED = frozenset(("--size", "--issues"))
+"""Options that a hint has in place of names."""
 
 
 def _show(ended: Ended | None) -> None:
@@ -155,6 +158,22 @@ def start(  # noqa: PLR0913 - the options of a command
     return _started(hive, wanted, opens=interactive)
 
 
+def _with_typed(hint: str) -> str:
+    """Returns a hint whose `queen start` has also the other arguments that were typed."""
+    context = click.get_current_context()
+    typed = []
+    for each in context.command.params:
+        value = context.params.get(each.name or "")
+        is_named = isinstance(each, click.Option)
+        if not value or context.get_parameter_source(each.name or "") is not _TYPED:
+            continue
+        if each.opts[0] in hint or not (is_named or _REPLACED.isdisjoint(hint.split())):
+            continue
+        for one in value if isinstance(value, tuple) else [value]:
+            typed += [each.opts[0]] * is_named + [shell_word(str(one))] * (one is not True)
+    return hint.replace("queen start --", " ".join(["queen start", *typed, "--"]), 1)
+
+
 def _refuse_agents(hive: Hive, agent: str | None, args: str | None, *, yolo: bool) -> None:
     """Raises `Untrusted` for an agent that names a program, or lets a client do more than usual."""
     typed = [Proposal(OPTIONS, "--yolo", origin="queen start")] if yolo else []
@@ -166,6 +185,14 @@ def _refuse_agents(hive: Hive, agent: str | None, args: str | None, *, yolo: boo
 
 
 def _started(hive: Hive, wanted: Wanted, *, opens: bool) -> Answer:
+    try:
+        return _looked_after(hive, wanted, opens=opens)
+    except QueenError as error:
+        error.hint = error.hint and _with_typed(error.hint)
+        raise
+
+
+def _looked_after(hive: Hive, wanted: Wanted, *, opens: bool) -> Answer:
     from queenbee.library import teams  # noqa: PLC0415 - start-up
     from queenbee.starting.crew import Crew  # noqa: PLC0415 - start-up
 

@@ -29,6 +29,8 @@ _OTHER_WAY = {
     "sync.ledgers": "queen sync setup",
 }
 """Settings that mean nothing, or lose records, without what the command does besides."""
+_PLACEHOLDER = "COMMAND"
+"""What hints and the help have in place of a command."""
 
 
 def with_values(text: str, values: Mapping[str, object]) -> str:
@@ -144,6 +146,12 @@ def put_value(
     setting = setting_named(name)
     if name in _OTHER_WAY:
         raise InvalidInput(f"{name} is not set by itself", hint=_OTHER_WAY[name])
+    if value == _PLACEHOLDER:
+        raise InvalidInput(
+            f"{_PLACEHOLDER} stands for a command of this repository",
+            hint=f"put that in its place in quotes, such as {name} 'make test'",
+            setting=name,
+        )
     if value is not None and setting.type.read(value) is None:
         raise InvalidInput(
             f"{name} cannot be {setting.faulty(value)}",

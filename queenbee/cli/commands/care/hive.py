@@ -264,7 +264,13 @@ def help_(call: Invocation, command_path: tuple[str, ...], man: bool) -> dict[st
     for name in command_path:
         if not isinstance(found, click.Group):
             break
-        _, inner, _ = found.resolve_command(context, [name])
+        try:
+            _, inner, _ = found.resolve_command(context, [name])
+        except click.UsageError as error:
+            words = str(getattr(error, "hint", "queen")).split()
+            named = [each for each in words[1:] if not each.startswith("-")]
+            error.hint = " ".join(["queen help", *named])  # type: ignore[attr-defined]
+            raise
         assert inner is not None
         found, context = inner, click.Context(inner, info_name=name, parent=context)
     return {"help": found.get_help(context)}

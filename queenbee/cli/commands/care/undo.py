@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
 
-from queenbee.cli.app import command, invocation
+from queenbee.cli.app import Answer, command, invocation
 from queenbee.cli.options import dry_run as dry_run_option
 from queenbee.cli.person import sits_here
 from queenbee.cli.rendering import paragraph
-from queenbee.cli.terminal import aside
+from queenbee.cli.terminal import aside, say
 from queenbee.core.text import printable
 from queenbee.core.timestamps import format_duration, instant_ms
 
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 
 
 def _show(done: Undone) -> None:
+    if not done.reversals:
+        say("nothing was taken back")
+        return
     paragraph(f"{'would take back' if done.dry_run else 'took back'} {_what(done)}:")
     for each in done.reversals:
         paragraph(f"  {printable(str(each))}")
@@ -36,7 +40,7 @@ def _what(done: Undone) -> str:
 @command(show=_show, example="queen undo --dry-run\nqueen undo")
 @dry_run_option
 @click.option("--yes", "-y", is_flag=True, help="Do not ask")
-def undo(hive: Hive, dry_run: bool, yes: bool) -> Undone:
+def undo(hive: Hive, dry_run: bool, yes: bool) -> Undone | Answer:
     """Take back what your last command wrote
 
     It takes back what you claimed, released, completed, assigned or reserved, issues that you
@@ -52,5 +56,6 @@ def undo(hive: Hive, dry_run: bool, yes: bool) -> Undone:
         aside(f"{_what(planned)}:")
         for each in planned.reversals:
             aside(f"  {printable(str(each))}")
-        click.confirm("Take it back?", abort=True, err=True)
+        if not click.confirm("Take it back?", err=True):
+            return Answer(replace(planned, reversals=()), yes=False)
     return hive.undo(dry_run=dry_run)
