@@ -112,7 +112,7 @@ class Proposing:
         pushed.note(self.branch, commit, self.issues)
         done = self.head.push(run, tree, commit, there)
         if done.status != 0 and self._there() != commit:
-            pushed.take_back(self.branch)
+            Pushed(self.upstream.tree).take_back(self.branch, commit)  # Others note meanwhile.
             raise Conflict(
                 f"{named([self.head.name])} cannot be pushed: {' '.join(done.said.split())}",
                 hint="do what it asks for, then queen land; to push to a fork: "

@@ -56,9 +56,10 @@ class Pushed:
         noted = [*self._noted(branch), (commit, [*issues])][-_MOST:]
         self._keep({**self._known, branch: [[*each] for each in noted]})
 
-    def take_back(self, branch: str) -> None:
+    def take_back(self, branch: str, commit: str) -> None:
         """Forgets the last commit for a branch, which the remote did not take. Never fails."""
-        self._keep({**self._known, branch: [[*each] for each in self._noted(branch)[:-1]]})
+        if self.commits(branch)[-1:] == [commit]:
+            self._keep({**self._known, branch: [[*each] for each in self._noted(branch)[:-1]]})
 
     def forget(self, branch: str, commit: str) -> None:
         """Forgets a branch of which the last commit has landed. Never fails."""

@@ -160,6 +160,8 @@ def keep_lacking(layout: Layout, branch: str, commit: str, within: str) -> str:
     """
     from queenbee.git.unfinished import branch_part, keep_commit  # noqa: PLC0415 - start-up
 
+    if _is_ancestor(layout.tree, commit, within):
+        return ""
     merged = ("merge-tree", "--write-tree", "--no-messages", no_dash(within), no_dash(commit))
     status, tree, _ = user_git(*merged, cwd=layout.tree)
     has = line("rev-parse", "--verify", no_dash(f"{within}^{{tree}}"), cwd=layout.tree)
