@@ -10,7 +10,7 @@ from pathlib import Path
 
 import postgres_server
 import pytest
-from hives import git, write_lines
+from hives import commit_file, git, write_lines
 from sync_worlds import until
 from teams import WORKS, Team
 
@@ -18,6 +18,7 @@ from queenbee import Hive
 from queenbee.core.command_lines import shell_line
 from queenbee.documents.issue_rows import new_row
 from queenbee.starting.interactive import open_clients
+from queenbee.starting.landing_result import land_line
 from queenbee.store.git_files.host_tokens import NAMES
 
 WORK = WORKS.replace("$FILE", "work.txt")
@@ -66,24 +67,30 @@ def messages(team: Team) -> str:
 
 
 class TestAnIdFromAnotherClone:
-    def test_is_no_option_of_a_command_that_runs(self, team: Team, elsewhere: Elsewhere) -> None:
+    def test_is_left_alone_by_a_team(self, team: Team, elsewhere: Elsewhere) -> None:
         elsewhere.issue("-m", "--check=id > PWNED", holder="amber")
         ran = team.start("amber", "--agent", team.agent(WORK))
         assert not list(team.repo.parent.glob("**/PWNED"))
-        assert ran.code == 0, ran
-        assert "--check=id > PWNED" in messages(team)
-        assert sorted(team.done()) == ["-m"]
+        assert (ran.code, "amber leaves -m alone" in ran.out) == (1, True), ran
+        assert team.done() == {}
+
+    def test_is_no_option_of_the_line_that_lands_it(self) -> None:
+        line = land_line("-m", "--check=id > PWNED")
+        assert line[-3:] == ("--message=--check=id > PWNED", "--", "-m")
 
     @pytest.mark.some(1)
-    @pytest.mark.parametrize("issue_id", ["--abort", "--unchecked", "--json", "--check=false"])
+    @pytest.mark.parametrize("issue_id", ["-m", "--abort", "--unchecked", "--check=id"])
     def test_of_any_option_is_landed_as_an_id(
         self, team: Team, elsewhere: Elsewhere, issue_id: str
     ) -> None:
-        elsewhere.issue(issue_id, "a title", holder="amber")
-        ran = team.start("amber", "--agent", team.agent(WORK))
+        elsewhere.issue(issue_id, "--check=id > PWNED", holder="amber")
+        assert team.queen("worktree", "add", "amber").code == 0
+        tree = team.repo.with_name("repo-amber")
+        commit_file(tree, "a.txt", "x\n")
+        ran = team.queen("land", "--", issue_id, as_="amber", cwd=tree)
         assert ran.code == 0, ran
-        assert "a title" in messages(team)
-        assert sorted(team.done()) == [issue_id]
+        assert team.done() == {issue_id: ["amber"]}
+        assert not list(team.repo.parent.glob("**/PWNED"))
 
     def test_is_not_taken_unless_somebody_has_it(self, team: Team, elsewhere: Elsewhere) -> None:
         elsewhere.issue("-m", "--check=id > PWNED")

@@ -101,7 +101,7 @@ def _run(name: str, folder: str, options: argparse.Namespace) -> object:
         return faults.run(folder)
     if name == "land":
         steps = landings.at_every_step(folder, strategies=("merge", "rebase", "squash"))
-        on_hub = landings.at_every_step(folder, strategies=("merge",), hub=True)
+        on_hub = landings.at_every_step(f"{folder}/hub", strategies=("merge",), hub=True)
         steps.update({f"on a hub: {each}": count for each, count in on_hub.items()})
         return {"at every call of git": dict(steps), "at once": _many(folder, options)}
     if name == "landings":
