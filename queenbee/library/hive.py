@@ -236,16 +236,16 @@ class Hive(complete_hive.Hive):
         """
         from queenbee.checks.consent import Consent  # noqa: PLC0415 - start-up
         from queenbee.git.landing.landed_issue import land_issue  # noqa: PLC0415 - start-up
+        from queenbee.git.landing.requests import typed_check  # noqa: PLC0415 - start-up
         from queenbee.library.landings import request  # noqa: PLC0415 - start-up
-        from queenbee.store.trust import CHECK, Proposal  # noqa: PLC0415 - start-up
 
-        if check:
-            Consent.of(self).require_typed(Proposal(CHECK, check, origin="--check"))
         said = {"message": message, "check": check, "unchecked": unchecked, "reason": reason}
         said |= {"alone": alone, "confirm": confirm, "accept_check": accept_check}
         asked = request(issue_ids, timeout_s, go_on=resume, take_next=take_next, **said)
         if resume:
             asked = asked.resumed(Consent.of(self), self.tell)
+        if asked.check:  # Of an agent, also one that was written down for it to go on with.
+            Consent.of(self).require_typed(typed_check(asked.check))
         begin = on_begin or self._after_earlier
         with giving_up.until(cancel), _as_cancelled(cancel):
             return land_issue(

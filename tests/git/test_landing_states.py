@@ -402,7 +402,7 @@ class TestAConflict:
         (trees.one / "README.md").write_text("both\n")
         git(trees.one, "add", "README.md")
         assert landed(trees.one, go_on=True)
-        assert git(repo, "log", "-1", "--format=%b", "main").strip() == "#12: it has a title"
+        assert git(repo, "log", "-1", "--format=%b", "main").strip() == "* #12: it has a title"
 
 
 @pytest.mark.parametrize("strategy", ["merge", "squash"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from queenbee.core.command_lines import no_dash
@@ -120,9 +121,14 @@ def _judged_by(layout: Layout, said: dict[str, Any]) -> list[Proposal]:
     path, check = _path(layout), said.get("check")
     if said.get("unchecked"):
         return [Proposal(CHECK, "", ("nothing is checked",), "queen land --unchecked", path)]
-    # Once, and beside the check that is set: it is no yes to this one as that check.
-    more = ("beside the check that is set",)
-    return [Proposal(CHECK, check, more, "queen land --check", path)] if check else []
+    return [replace(typed_check(check), path=path)] if check else []
+
+
+def typed_check(check: str) -> Proposal:
+    """Returns a check that is typed for one landing, beside the one that is set: a yes to it is
+    none to that as the check.
+    """
+    return Proposal(CHECK, check, ("beside the check that is set",), "queen land --check")
 
 
 def kept_issues(layout: Layout) -> list[str]:

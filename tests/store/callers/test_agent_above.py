@@ -112,6 +112,6 @@ class TestAtATerminal:
         assert is_unseen(queen)
 
     def test_it_takes_over_no_branch(self, queen: Queen, tmp_path: Path) -> None:
-        arguments = ("start", "--adopt", "main", "--agent", "true")
+        arguments = ("start", "--adopt", "main", "--agent", "claude")
         status, shown = at_a_terminal(queen, "", *arguments, by=below("gemini", tmp_path))
         assert status == 2 and "only a person hands over a branch" in shown
