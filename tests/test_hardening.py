@@ -21,6 +21,8 @@ from queenbee.store import git_trees, layout
 def place(repo: Path, tmp_path: Path) -> Path:
     """A repository with nested hives, a submodule, broken `.git`s, a link, and included config."""
     (repo / "src" / ".beads").mkdir(parents=True)
+    (repo / "none" / ".git").mkdir(parents=True)
+    (repo / "none" / ".git" / "HEAD").touch()
     for name, text in (
         ("empty", None),
         ("nowhere", "gitdir: /nowhere\n"),
@@ -44,6 +46,7 @@ def test_the_hives_above_a_folder_are_found_whatever_lies_between(place: Path) -
     for folder, wanted in (
         ("src", [str(place / "src" / ".beads"), top]),
         ("empty", [top]),
+        ("none", [top]),
         ("nowhere", [top]),
         ("astray", [top]),
         ("vendor/lib", [top]),
@@ -53,8 +56,9 @@ def test_the_hives_above_a_folder_are_found_whatever_lies_between(place: Path) -
 
 
 @pytest.mark.slow
-def test_an_empty_git_folder_hides_no_repository(place: Path) -> None:
-    found = git_trees.git_tree(str(place / "empty"))
+@pytest.mark.parametrize("name", ["empty", "none"])
+def test_a_git_folder_that_is_none_hides_no_repository(place: Path, name: str) -> None:
+    found = git_trees.git_tree(str(place / name))
     assert found.tree == str(place)
 
 

@@ -20,8 +20,9 @@ from queenbee.core.text import mentioned, named, shell_word, suggested
 from queenbee.errors import InvalidInput, QueenError, Unreachable
 from queenbee.git.contents.running_hooks import HOOK_BY_ALIAS
 from queenbee.git.contents.tracked_hooks import is_tracked
-from queenbee.git.objects import Objects, TooLarge
+from queenbee.git.objects import Objects
 from queenbee.git.run import git, line, network
+from queenbee.store import safe_open
 from queenbee.store.git_files.worktrees import (
     current_branch,
     default_branch,
@@ -68,6 +69,8 @@ _FETCH = ("fetch", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodule
 _PUSH = ("push", "--porcelain", "--no-follow-tags", "--recurse-submodules=no")
 """Nothing but the branch: a person's settings may have git push tags and submodules, too."""
 LFS_SETTINGS, _MOST_BYTES = ".lfsconfig", 2**16
+_LINK = "120000"
+"""The mode of a symbolic link."""
 _SET_TARGET = "queen config set land.target"
 _LOOKED = "upstream-looked"
 _SEEN = "--max-count=100"
@@ -267,19 +270,36 @@ def pushing(layout: Layout, *, pushes: bool | None = None) -> list[Proposal]:
 
 
 def _of_lfs(tree: str, *commits: str) -> list[Proposal]:
-    """Returns where Git LFS sends contents, as commits say it and somebody has to agree to it."""
-    said = set[str]()
+    """Returns where Git LFS sends contents, as commits say it and a file in the worktree in which
+    it runs, and somebody has to agree to it. Raises `InvalidInput` for what cannot be shown.
+    """
+    said, here = set[str](), os.path.join(tree, LFS_SETTINGS)
+    if os.path.islink(here):
+        raise _unfit_lfs("is a link")
+    with suppress(FileNotFoundError):
+        said.add(_lfs_text(safe_open.read(here, _MOST_BYTES + 1)))
     with Objects(tree) as objects:
         for each in commits:
-            try:
-                found = objects.read(f"{no_dash(each)}:{LFS_SETTINGS}", _MOST_BYTES)
-            except TooLarge:
-                raise InvalidInput(
-                    f"{LFS_SETTINGS} is too large: it says where Git LFS sends files",
-                    hint=f"shorten it to {_MOST_BYTES} bytes, and commit that",
-                ) from None
-            said.add(found[2].decode(errors="backslashreplace").strip() if found else "")
+            listed = line("ls-tree", "--full-tree", no_dash(each), "--", LFS_SETTINGS, cwd=tree)
+            mode, _, rest = (listed or "").partition(" ")
+            if mode == _LINK:
+                raise _unfit_lfs("is a link")
+            found = objects.read(rest.split()[1]) if rest.startswith("blob ") else None
+            said.add(_lfs_text(found[2] if found else b""))
     return [Proposal(PUSH, each, origin=LFS_SETTINGS) for each in sorted(said) if each]
+
+
+def _lfs_text(data: bytes) -> str:
+    if len(data) > _MOST_BYTES:
+        raise _unfit_lfs("is too large")
+    return data.decode(errors="backslashreplace").strip()
+
+
+def _unfit_lfs(why: str) -> InvalidInput:
+    return InvalidInput(
+        f"{LFS_SETTINGS} {why}: it says where Git LFS sends files, which somebody has to agree to",
+        hint=f"make it a file of at most {_MOST_BYTES} bytes, and commit that",
+    )
 
 
 def look_for_news(layout: Layout, *, fetches: bool = True) -> str:

@@ -56,10 +56,10 @@ def git_tree(start: str) -> GitTree | None:
     for folder in upward(start):
         dot_git = os.path.join(folder, ".git")
         if os.path.isdir(dot_git):
-            # Without a HEAD, git takes no notice of it either, and looks further up.
+            # Git takes no notice of what is none either, and looks further up.
             # A path of a hive has no links; git delivers no .git, so only its owner made one.
             own = safe_open.real_path(dot_git) if os.path.islink(dot_git) else dot_git
-            if os.path.lexists(os.path.join(own, "HEAD")):
+            if _is_git_dir(own):
                 return _git_tree(folder, own)
             continue
         if os.path.isfile(dot_git):
@@ -68,7 +68,7 @@ def git_tree(start: str) -> GitTree | None:
                 git_dir = safe_open.real_path(
                     os.path.join(folder, target.removeprefix("gitdir:").lstrip(" "))
                 )
-                if not os.path.lexists(os.path.join(git_dir, "HEAD")):
+                if not _is_git_dir(git_dir):
                     # Git refuses to work here too; a lock made in a directory that is gone
                     # would be shared with nobody.
                     is_there = os.path.isdir(git_dir)
@@ -81,6 +81,12 @@ def git_tree(start: str) -> GitTree | None:
                     )
                 return _git_tree(folder, git_dir)
     return None
+
+
+def _is_git_dir(path: str) -> bool:
+    """Returns whether git would take a folder for a git directory, also of a linked worktree."""
+    has = (os.path.lexists(os.path.join(path, each)) for each in ("objects", "commondir"))
+    return os.path.lexists(os.path.join(path, "HEAD")) and any(has)
 
 
 def linked_trees_since(common_dir: str, since_ms: int) -> int:

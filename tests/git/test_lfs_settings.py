@@ -6,7 +6,7 @@ import hashlib
 from pathlib import Path
 
 import pytest
-from hives import QuickQueen, commit_file, git
+from hives import QuickQueen, add_hook, commit_file, git
 
 UNTRUSTED = 5
 ELSEWHERE = "[lfs]\n\turl = https://elsewhere.example/lfs\n"
@@ -75,6 +75,49 @@ def test_one_that_is_too_large_to_be_shown_is_refused(quick: QuickQueen, tree: P
     assert (done.code, "too large" in done.err) == (2, True), done
 
 
+def test_a_link_says_nothing(quick: QuickQueen, tree: Path) -> None:
+    commit_file(tree, "lfs.ini", ELSEWHERE)
+    (tree / ".lfsconfig").symlink_to("lfs.ini")
+    git(tree, "add", "-A")
+    git(tree, "commit", "-qm", "a link")
+    done = quick("land", as_="ui", cwd=tree)
+    assert (done.code, "is a link" in done.err) == (2, True), done
+    (tree / ".lfsconfig").unlink()
+    done = quick("land", as_="ui", cwd=tree)
+    assert (done.code, "is a link" in done.err) == (2, True), done
+
+
+def test_no_push_obeys_one_that_is_not_committed(
+    quick: QuickQueen, repo: Path, hub: Path, tree: Path
+) -> None:
+    quick("config", "set", "land.target", "main", cwd=repo)
+    git(repo, "branch", "-q", "-u", "origin/main")
+    quick("config", "set", "land.push", "true", cwd=repo)
+    commit_file(tree, "a", "x\n")
+    (tree / ".lfsconfig").write_text(ELSEWHERE)
+    (repo / ".git" / "info" / "exclude").write_text(".lfsconfig\n")
+    before = main_of(hub)
+    done = quick("land", as_="ui", cwd=tree)
+    assert (done.code, "elsewhere.example" in done.err) == (UNTRUSTED, True), done
+    assert main_of(hub) == before
+
+
+def test_what_is_pushed_is_what_was_looked_at(
+    quick: QuickQueen, repo: Path, hub: Path, tree: Path
+) -> None:
+    quick("config", "set", "land.target", "main", cwd=repo)
+    git(repo, "branch", "-q", "-u", "origin/main")
+    quick("config", "set", "land.push", "true", cwd=repo)
+    commits = f"cd {repo} && echo >> README.md && git commit -qam wip\n"
+    add_hook(repo, "pre-push", f"unset GIT_DIR GIT_INDEX_FILE GIT_WORK_TREE\n{commits}")
+    commit_file(tree, "a", "x\n")
+    done = quick("land", as_="ui", cwd=tree)
+    assert done.code == 0, done
+    assert "wip" in git(repo, "log", "--format=%s", "main").split()
+    assert "wip" not in git(hub, "log", "--format=%s", "main").split()
+    assert "a" in git(hub, "ls-tree", "--name-only", "main").split()
+
+
 def test_it_is_of_the_check(quick: QuickQueen, repo: Path, hub: Path, tree: Path) -> None:
     quick("config", "set", "land.target", "main", cwd=repo)
     commit_file(tree, ".lfsconfig", ELSEWHERE)
@@ -82,15 +125,18 @@ def test_it_is_of_the_check(quick: QuickQueen, repo: Path, hub: Path, tree: Path
     assert (done.code, "changes the check: .lfsconfig" in done.out) == (0, True), done
 
 
-@pytest.mark.parametrize(("text", "code"), [(TOKEN, 5), ("token = none", 0)])
+@pytest.mark.parametrize(
+    ("text", "more", "code"),
+    [(TOKEN, "", 5), ("token = none", "", 0), ("token = none", f"{TOKEN}\n", 5)],
+)
 def test_a_secret_is_found_in_what_lfs_has_stored(
-    quick: QuickQueen, repo: Path, tree: Path, text: str, code: int
+    quick: QuickQueen, repo: Path, tree: Path, text: str, more: str, code: int
 ) -> None:
     oid = hashlib.sha256(text.encode()).hexdigest()
     stored = repo / ".git" / "lfs" / "objects" / oid[:2] / oid[2:4]
     stored.mkdir(parents=True)
     (stored / oid).write_text(text)
     pointer = f"version https://git-lfs.github.com/spec/v1\noid sha256:{oid}\nsize {len(text)}\n"
-    (tree / "a.cfg").write_text(pointer)
+    (tree / "a.cfg").write_text(pointer + more)
     done = quick("land", "-m", "a", as_="ui", cwd=tree)
     assert (done.code == 0, "looks like a secret" in done.err) == (code == 0, code != 0), done

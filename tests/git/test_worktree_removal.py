@@ -73,6 +73,20 @@ def before(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any, str, Callable[...,
     return patch
 
 
+@pytest.mark.parametrize("force", [(), ("--force",)])
+def test_an_agent_removes_none_that_a_person_made(
+    repo: Path, quick: QuickQueen, force: tuple[str, ...]
+) -> None:
+    (repo / ".git" / "info" / "exclude").write_text(".env\n")
+    git(repo, "worktree", "add", "-q", "-b", "mine", "../mine")
+    mine = repo.with_name("mine")
+    (mine / ".env").touch()
+    done = quick("worktree", "remove", "mine", *force, as_="ui", env={"CLAUDECODE": "1"})
+    assert (done.code, "QueenBee did not make" in done.err) == (5, True), done
+    assert (mine / ".env").exists()
+    assert quick("worktree", "remove", "mine", as_="human").code == 0
+
+
 def test_a_record_gives_no_worktree_to_a_droid(repo: Path, quick: QuickQueen) -> None:
     git(repo, "worktree", "add", "-q", "-b", "mine", "../theirs")
     path = repo.parent / "theirs"

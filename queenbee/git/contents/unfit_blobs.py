@@ -31,7 +31,10 @@ _MOST_LARGE = 20
 _RAW = ("--raw", "--no-abbrev", "--no-renames", "-r", "-z", "--ignore-submodules=none")
 _PRINTED = re.compile(rb"[ -~]{8,}")
 """What can be read in a file that is no text."""
-_POINTER = re.compile(rb"version https://[^\n]+\n(?:.+\n)*?oid sha256:([0-9a-f]{64})\n")
+_POINTER = re.compile(
+    rb"version https://git-lfs\.github\.com/spec/v1\n(?:ext-\d-\w+ sha256:[0-9a-f]{64}\n)*"
+    rb"oid sha256:([0-9a-f]{64})\nsize \d+\n"
+)
 """What is in git for a file of Git LFS."""
 
 
@@ -125,7 +128,7 @@ def _read(objects: Objects, blob: str, stored: str) -> bytes | None:
     except TooLarge:
         return None
     data = found[2] if found is not None else b""  # Of a partial clone.
-    if pointer := _POINTER.match(data):
+    if pointer := _POINTER.fullmatch(data):
         name = pointer[1].decode()
         with suppress(QueenError, OSError):
             return safe_open.read(os.path.join(stored, name[:2], name[2:4], name), MOST_BYTES)

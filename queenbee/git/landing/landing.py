@@ -427,8 +427,10 @@ class _One:
             what = f"a hook made {commit[:10]} of what was checked"
             self._tell(f"landed, and not pushed: {what}; try: git push")
             return
-        later = differing(self.place.tree, commit, f"refs/heads/{target}")
-        pushed = f"refs/heads/{target}" if all(map(is_record, later)) else commit
+        # A commit, not the name: somebody may commit there before the push.
+        tip = self.place.tip()
+        later = differing(self.place.tree, commit, tip)
+        pushed = tip if all(map(is_record, later)) else commit
         upstream = Upstream.of_branch(self._store.layout, target)
         if upstream is None:
             way = suggested("git push -u origin", target)

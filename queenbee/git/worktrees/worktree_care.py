@@ -38,6 +38,7 @@ from queenbee.git.worktrees.worktree_removal import begin, begun, refuse_mounts
 from queenbee.services.leases.edits import is_exempt
 from queenbee.services.waiting.landing_steps import Step
 from queenbee.store import safe_open
+from queenbee.store.droids.agent_callers import is_by_agent
 from queenbee.store.git_files.worktrees import (
     CLOSED,
     Worktree,
@@ -164,15 +165,17 @@ def remove(hive: Services, name: str, *, force: bool = False) -> Removed:
 
     Raises `Conflict` if its droid has an issue there, if it has commits that are not on the main
     branch or that only it has, files that are not committed, a git command under way, or a
-    repository in it with commits that no remote has; for an agent of a team, also one that it did
-    not make. `force` removes it in spite of the others but the first: that repository is lost, the
-    branch stays, and files that are not committed and commits that are on none are kept on one.
-    A checkout for landings goes, too, but for `Busy` while one uses it.
+    repository in it with commits that no remote has; for an agent, also one that QueenBee did not
+    make, or another one of its team. `force` removes it in spite of the others but the first: that
+    repository is lost, the branch stays, and files that are not committed and commits that are on
+    none are kept on one. A checkout for landings goes, too, but for `Busy` while one uses it.
     """
     with _alone(hive):
         if (checkout := _checkout(hive, name)) is not None:
             return _without_checkout(hive, checkout)
         place, removal = _found(hive, lambda known: _named(hive, known.get(name, name)))
+        if worktree_note(place.found) is None and is_by_agent(hive.layout):
+            raise _of_a_person(place.path)
         refuse_claimed(hive, place)
         return _removed(hive, place, removal, force=force)
 
