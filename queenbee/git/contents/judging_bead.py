@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from queenbee.core.beads import definition_of_done, is_sprint_bead
 from queenbee.core.command_lines import no_dash
-from queenbee.core.text import some, suggested
+from queenbee.core.text import named, suggested
 from queenbee.core.timestamps import instant_ms
 from queenbee.documents.folders import bead_dirs
 from queenbee.errors import Conflict, QueenError
@@ -60,8 +60,8 @@ def judging_bead(hive: Hive, issue_id: str) -> tuple[BeadFile | None, bool]:
     if bead is None:
         return replace(landed, in_row=True), True
     now, then = _dod(bead), _dod(landed)
-    named = {each.get("name") for each in then["verifiers"]}
-    more = [each for each in now["verifiers"] if each.get("name") not in named]
+    names = {each.get("name") for each in then["verifiers"]}
+    more = [each for each in now["verifiers"] if each.get("name") not in names]
     needs = bool(now.get("evidence_required") or then.get("evidence_required"))
     dod = {**now, "verifiers": [*then["verifiers"], *more], "evidence_required": needs}
     changed = any(each not in now["verifiers"] for each in then["verifiers"])
@@ -118,7 +118,7 @@ def _at(
     if any(each.document.get("dod") != found[0].document.get("dod") for each in found):
         raise Conflict(
             f"the main branch has more than one Definition of Done of {issue_id}: "
-            + some([each.place for each in found], _SHOWN),
+            + named([each.path for each in found], _SHOWN),
             hint="remove all but one there",
             bead_id=issue_id,
             paths=[each.path for each in found],
@@ -132,7 +132,8 @@ def _in_files(
     """Yields those of the files that the hive would read, were they in its folders."""
     listed = ("ls-tree", "-z", no_dash(commit), "--", *(f"{each}/" for each in folders))
     for entry in names_in(git(*listed, cwd=top, repository={})) if folders else ():
-        (mode, _, blob_id), path = entry[: entry.index("\t")].split(), entry.partition("\t")[2]
+        said, _, path = entry.partition("\t")
+        mode, _, blob_id = said.split()
         is_file = mode.startswith("100") and path.endswith(".json")
         blob = objects.read(blob_id) if is_file else None
         if blob is None or issue_id.encode() not in blob[2] + os.fsencode(path):
