@@ -49,8 +49,11 @@ class Objects:
     def read(self, name: str, most_bytes: int | None = None) -> tuple[str, str, bytes] | None:
         """Returns the id, type and content of an object; None if there is none of this name.
 
-        Raises `TooLarge` if it has more than `most_bytes`, and `ExternalFailure`.
+        Git would read a name with a line break as two, or as another: none is asked for. Raises
+        `TooLarge` if it has more than `most_bytes`, and `ExternalFailure`.
         """
+        if "\n" in name or "\0" in name or name.endswith("\r"):
+            return None
         process = self._git or self._start()
         assert process.stdin is not None
         assert process.stdout is not None

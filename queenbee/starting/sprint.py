@@ -114,8 +114,8 @@ class Sprint:
         self._judged = self.head()
         self._passed: set[str] = set()
         """The QA agents whose pass of the last attempt this process has recorded."""
-        read = SprintBead(self.row)
-        self._qa_agents, self._max_attempts = read.qa_agents, read.max_attempts
+        self._asked = SprintBead(self.row)
+        """What people asked for: its agent may edit the row by which it is judged."""
 
     def reopen(self) -> None:
         """Opens its hive again, since its folder may be another one by now."""
@@ -163,7 +163,7 @@ class Sprint:
         """
         row = self.row
         read, what = SprintBead(row), next_step(row)
-        if read.max_attempts != self._max_attempts:
+        if read.max_attempts != self._asked.max_attempts:
             raise self._changed("max_retry_attempts")
         if self.redo and what == "finish":
             what = "develop" if attempts_left(row) else "give up"
@@ -171,7 +171,7 @@ class Sprint:
             return Step(what="give up", text=self._end(row, why))
         if what == "develop":
             return self._develop(read, why)
-        if read.qa_agents != self._qa_agents:
+        if read.qa_agents != self._asked.qa_agents:
             raise self._changed("the QA agents")
         counts = self._passed & {*read.judgements()}
         agents = (each for each in read.qa_agents if str(each["agent_path"]) not in counts)
@@ -262,9 +262,9 @@ class Sprint:
     def _develop(self, read: SprintBead, why: str) -> Step:
         said = read.metadata
         parts = [
-            f"You are {self._droid}. {self._where(read)} {_LANDED_FOR_YOU}",
-            *self._written(read),
-            *(f"- {each}" for each in said["dev_prompts"] if each not in self._written(read)[-1]),
+            f"You are {self._droid}. {self._where()} {_LANDED_FOR_YOU}",
+            *self._written(),
+            *(f"- {each}" for each in said["dev_prompts"] if each not in self._written()[-1]),
         ]
         if said.get("branches_to_merge"):
             open_ = ", ".join(self._place.merges) or "none: all have landed on the main branch"
@@ -290,8 +290,8 @@ class Sprint:
         }
         judges = f"You judge attempt {read.last_attempt} as {kind} agent."
         parts = [
-            f"{judges} {self._where(read)} Change nothing. Nobody answers questions here.",
-            *self._written(read),
+            f"{judges} {self._where()} Change nothing. Nobody answers questions here.",
+            *self._written(),
             str(agent["prompt"]),
             f"Your input: {json.dumps(given)}",
             f"{_REPORT} {json.dumps(agent['output_schema'])}",
@@ -305,7 +305,7 @@ class Sprint:
 
     def _as_judge(self, path: str, parts: Sequence[str]) -> str:
         """Returns what a QA agent is told: its file counts as the target has it, so that nobody
-        rewrites the judge of their own work.
+        rewrites the judge of their own work. It is none if it is behind a link.
         """
         if path == "claude":
             return _as(path, parts)
@@ -315,29 +315,30 @@ class Sprint:
         except (OSError, QueenError):
             here = None
         try:
-            spec = no_dash(f"{self._target}:{os.path.normpath(file)}")
+            listed = ("ls-tree", "-z", no_dash(self._target), "--", os.path.normpath(file))
+            mode, _, blob = git(*listed, cwd=self.path, repository={}).split()[:3]
+            spec = no_dash(blob.decode() if mode.startswith(b"100") else "")
             there: bytes | None = git("cat-file", "blob", spec, cwd=self.path, repository={})
-        except ExternalFailure:
+        except (ExternalFailure, ValueError):
             there = None
-        if here == there:
-            return _as(path, parts)
         if there is None:
-            first = (
-                f"Do not read {file}: it is of the work that you judge, and says nothing of you."
-            )
+            first = f"Do not read {file}: {self._target} has no such file, so it says nothing of "
+            first += "you."
+        elif here == there:
+            return _as(path, parts)
         else:
             text = there.decode(errors="replace")
             first = f"You are the agent that this file describes; {file} here differs, and does "
             first += f"not count:\n{text}"
         return "\n\n".join([first, *parts])
 
-    def _written(self, read: SprintBead) -> tuple[str, ...]:
+    def _written(self) -> tuple[str, ...]:
         """Returns what people wrote for it, as it stands, and where that is."""
-        said, text = read.metadata, str(read.row.get("description") or "")
+        said, text = self._asked.metadata, str(self._asked.row.get("description") or "")
         return (f"From {said['plan_file']}, {said['plan_section']}:", text) if text else ("",)
 
-    def _where(self, read: SprintBead) -> str:
-        title = read.row.get("title")
+    def _where(self) -> str:
+        title = self._asked.row.get("title")
         return f"This is {self.issue_id}, {title!r}, in {self.path} on {self._place.branch}."
 
     def _end(self, row: Fields, why: str) -> str:

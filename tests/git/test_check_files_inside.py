@@ -142,7 +142,7 @@ def test_a_link_in_place_of_a_folder_is_of_the_check_and_what_is_behind_it(
     (tmp_path / folder).symlink_to(os.path.relpath(tmp_path / "there", (tmp_path / folder).parent))
     files = [folder, "there/lefthook.yml"]
     others = ["there.txt", f"{folder}.txt"]
-    assert check_files([], [*files, *others], str(tmp_path), "hk") == files
+    assert check_files([], [*files, *others], str(tmp_path), ["hk"]) == files
 
 
 def test_what_a_file_of_a_client_leads_to_is_of_the_check(tmp_path: Path) -> None:
@@ -232,6 +232,14 @@ class TestShown:
         commit_file(tree, "tools/hooks/post-merge", "#!/bin/sh\n")
         done = landing(quick, tree, "--json")
         assert done.json["landing"]["check_files"] == ["tools/hooks/post-merge"]
+
+    @pytest.mark.parametrize("folder", [".beads/active", ".beads/completed", ".ralph/beads"])
+    def test_the_checks_of_an_issue_are_of_the_check(
+        self, quick: QuickQueen, tree: Path, folder: str
+    ) -> None:
+        commit_file(tree, f"{folder}/x.json", "{}\n")
+        done = landing(quick, tree, "--json")
+        assert done.json["landing"]["check_files"] == [f"{folder}/x.json"]
 
     @pytest.mark.parametrize("path", [".worktreeinclude", "set-up", "tools/machine"])
     def test_what_sets_up_where_it_is_checked_is_of_the_check(

@@ -90,6 +90,15 @@ class TestObjects:
             assert objects.read("0" * 40) is None
             assert objects.read("HEAD:a.txt") is not None
 
+    @pytest.mark.parametrize("end", ["\nHEAD", "\0", "\r"])
+    def test_are_not_asked_for_by_a_name_that_git_reads_as_another(
+        self, repo: Path, end: str
+    ) -> None:
+        commit_file(repo, "a.txt", "one\n")
+        with Objects(str(repo)) as objects:
+            assert objects.read(f"HEAD:a.txt{end}") is None
+            assert (objects.read("HEAD") or ("", ""))[1] == "commit"
+
     def test_that_are_too_large_are_not_read(self, repo: Path) -> None:
         commit_file(repo, "a.txt", "x" * 100_000)
         with Objects(str(repo)) as objects:

@@ -84,7 +84,7 @@ def read_bead(path: str) -> BeadFile:
     document = read_object(path)
     # Real paths show which folder a bead is in, however it was named.
     folder, name = os.path.split(os.path.abspath(path))
-    return BeadFile(_id_of(document, path), os.path.join(os.path.realpath(folder), name), document)
+    return BeadFile(id_in(document, path), os.path.join(os.path.realpath(folder), name), document)
 
 
 def find_bead(folders: BeadFolders, bead_id: str) -> BeadFile:
@@ -260,7 +260,8 @@ def _merged(active: BeadFile, completed: BeadFile, folders: BeadFolders) -> list
     return [replace(winner, stale=loser.path)]
 
 
-def _id_of(document: dict[str, Any], path: str) -> str:
+def id_in(document: dict[str, Any], path: str) -> str:
+    """Returns the id of the bead in a file. Raises `Unreadable` if it has none."""
     bead_id = document.get("id")
     if isinstance(bead_id, str) and bead_id:
         return bead_id

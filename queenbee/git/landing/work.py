@@ -6,6 +6,7 @@ import os
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from queenbee.git.contents.judging_bead import bead_folders
 from queenbee.git.contents.landing_messages import Messages
 from queenbee.git.contents.tracked_hooks import within
 from queenbee.git.landed import carries_records
@@ -190,7 +191,9 @@ class Rules:
         judging = self.judging
         tree = judging.layout.tree if judging is not None else ""
         setups = [self.machine_setup, *(judging.setups if judging is not None else ())]
-        found = check_files([*self.commands, *setups], changed, tree, self.hooks)
+        beads = bead_folders(judging.layout) if judging is not None else ()
+        folders = [*filter(None, (self.hooks, *beads))]
+        found = check_files([*self.commands, *setups], changed, tree, folders)
         if judging is not None and judging.path in changed and judging.is_changed:
             found.append(judging.path)
         return found

@@ -1,5 +1,5 @@
 """What a branch changes of the check itself: its settings, what sets up the checkout in which it
-runs, the files that it runs, workflows, and the agents that judge.
+runs, the files that it runs, workflows, Definitions of Done, and the agents that judge.
 
 What the check's command says (`command_reads`), and where hosts, clients and git look for what they
 run. A test that the check runs is not of the check.
@@ -67,26 +67,25 @@ class CheckGuarded(NotLanded):
 
 
 def check_files(
-    commands: Sequence[str], changed: Collection[str], tree: str = "", hooks: str = ""
+    commands: Sequence[str], changed: Collection[str], tree: str = "", folders: Sequence[str] = ()
 ) -> list[str]:
-    """Returns those of the changed files that checks run, workflows, hooks, and files of agents.
-
-    Links are followed as they are in `tree`; `hooks` is the folder of git's hooks there, if any.
+    """Returns those of the changed files that checks run, workflows, hooks, and files of agents;
+    also all in these `folders`. Links are followed as they are in `tree`.
     """
     names = {each for command in commands for each in read_by(command)}
     settings_in = {each for command in commands for each in settings_folders(command)}
     if tree and settings_in:
         names.update(each for each in safe_open.names_in(tree) if is_setting(each, settings_in))
     wanted = {each for name in (*names, *_FILES) for each in with_links(tree, name)}
-    begins = (*_FOLDERS, *_LEFTHOOK, *([f"{hooks}/"] if hooks else []))
+    begins = (*_FOLDERS, *_LEFTHOOK, *(f"{each}/" for each in folders))
     inside = {way for each in begins for way in with_links(tree, f"{each}*")}
     patterns = [each for each in names if _GLOB.intersection(each)]
-    folders = tuple(each[:-1] for each in inside if each.endswith("*"))
+    behind = tuple(each[:-1] for each in inside if each.endswith("*"))
     return sorted(
         each
         for each in changed
         if each in wanted | inside  # A file or link in place of a folder, too.
-        or each.startswith(folders)
+        or each.startswith(behind)
         or is_of_client(each)
         or is_setting(each, settings_in)
         or posixpath.basename(each) == _ATTRIBUTES
