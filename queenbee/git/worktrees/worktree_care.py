@@ -38,7 +38,8 @@ from queenbee.git.worktrees.worktree_removal import begin, begun, refuse_mounts
 from queenbee.services.leases.edits import is_exempt
 from queenbee.services.waiting.landing_steps import Step
 from queenbee.store import safe_open
-from queenbee.store.droids.agent_callers import is_by_agent
+from queenbee.store.callers.agent_above import is_agent
+from queenbee.store.droids.agent_callers import calling_agent
 from queenbee.store.git_files.worktrees import (
     CLOSED,
     Worktree,
@@ -174,7 +175,8 @@ def remove(hive: Services, name: str, *, force: bool = False) -> Removed:
         if (checkout := _checkout(hive, name)) is not None:
             return _without_checkout(hive, checkout)
         place, removal = _found(hive, lambda known: _named(hive, known.get(name, name)))
-        if worktree_note(place.found) is None and is_by_agent(hive.layout):
+        is_alone = is_agent() and calling_agent(hive.layout) is None  # For a team's: `_removed`.
+        if is_alone and worktree_note(place.found) is None:
             raise _of_a_person(place.path)
         refuse_claimed(hive, place)
         return _removed(hive, place, removal, force=force)
