@@ -268,8 +268,10 @@ def config_entries(path: str) -> Sequence[tuple[str, str, str]]:
     setting in one of git's config files, in order; nothing of one that cannot be read.
     """
     try:
-        with open(path, encoding="utf-8-sig", errors="surrogateescape", newline="") as file:
-            text = file.read()
+        # Not as `utf-8-sig`: Python loads that when it is first used, which may be without a
+        # descriptor left to open it.
+        with open(path, encoding="utf-8", errors="surrogateescape", newline="") as file:
+            text = file.read().removeprefix("\ufeff")
     except OSError:
         return ()
     if text not in _entries:  # A landing asks some hundred times.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -45,3 +46,19 @@ def test_a_config_file_says_what_git_reads_in_it(text: str) -> None:
         for each in (said or settings, settings)
     ]
     assert spaced[0] == spaced[1]
+
+
+def test_a_file_is_read_without_loading_an_encoding(tmp_path: Path) -> None:
+    """Python would open that, which a process without a descriptor left cannot."""
+    (tmp_path / "config").write_bytes(b"\xef\xbb\xbf[core]\n\tbare = true\n")
+    code = (
+        "import sys; from queenbee.store.git_trees import config_value as value; "
+        "print(value(sys.argv[1], 'core', 'bare'), 'encodings.utf_8_sig' in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "config")],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.split() == ["true", "False"]
