@@ -23,7 +23,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
-from queenbee.core.command_lines import git_line
+from queenbee.core.command_lines import git_line, no_dash
 from queenbee.core.text import shell_word
 from queenbee.errors import ExternalFailure, Unreadable
 from queenbee.store.git_files.host_tokens import AGENT, NAMES, without_tokens
@@ -226,6 +226,12 @@ def user_git(
     said = {"core.fsmonitor": "false"} | dict(config or {})
     patience = _Patience() if on_tick is None else _Watched(on_tick)
     return _run(arguments, cwd, configured(env, said), patience)
+
+
+def is_ancestor(before: str, after: str, *, cwd: str) -> bool:
+    """Returns whether a commit comes before another, or is the same; False for what is none."""
+    asked = ("merge-base", "--is-ancestor", no_dash(before), no_dash(after))
+    return user_git(*asked, cwd=cwd)[0] == 0
 
 
 def as_the_user(

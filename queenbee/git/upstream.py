@@ -69,8 +69,8 @@ _FETCH = ("fetch", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodule
 _PUSH = ("push", "--porcelain", "--no-follow-tags", "--recurse-submodules=no")
 """Nothing but the branch: a person's settings may have git push tags and submodules, too."""
 LFS_SETTINGS, _MOST_BYTES = ".lfsconfig", 2**16
-_LINK = "120000"
-"""The mode of a symbolic link."""
+_LINK = f"120000 {LFS_SETTINGS}\0".encode()
+"""As a symbolic link of that name is listed in a tree."""
 _SET_TARGET = "queen config set land.target"
 _LOOKED = "upstream-looked"
 _SEEN = "--max-count=100"
@@ -280,12 +280,11 @@ def _of_lfs(tree: str, *commits: str) -> list[Proposal]:
         said.add(_lfs_text(safe_open.read(here, _MOST_BYTES + 1)))
     with Objects(tree) as objects:
         for each in commits:
-            listed = line("ls-tree", "--full-tree", no_dash(each), "--", LFS_SETTINGS, cwd=tree)
-            mode, _, rest = (listed or "").partition(" ")
-            if mode == _LINK:
+            listed = objects.read(f"{no_dash(each)}^{{tree}}")
+            if listed is not None and _LINK in listed[2]:
                 raise _unfit_lfs("is a link")
-            found = objects.read(rest.split()[1]) if rest.startswith("blob ") else None
-            said.add(_lfs_text(found[2] if found else b""))
+            found = objects.read(f"{no_dash(each)}:{LFS_SETTINGS}")
+            said.add(_lfs_text(found[2] if found is not None else b""))
     return [Proposal(PUSH, each, origin=LFS_SETTINGS) for each in sorted(said) if each]
 
 

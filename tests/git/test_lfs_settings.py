@@ -29,6 +29,13 @@ def main_of(hub: Path) -> str:
     return git(hub, "rev-parse", "main").strip()
 
 
+def push_each_landing(quick: QuickQueen, repo: Path) -> None:
+    """Has work land on the branch of the repository, which is pushed then."""
+    quick("config", "set", "land.target", "main", cwd=repo)
+    git(repo, "branch", "-q", "-u", "origin/main")
+    quick("config", "set", "land.push", "true", cwd=repo)
+
+
 def test_no_push_obeys_one_that_a_branch_brings(quick: QuickQueen, hub: Path, tree: Path) -> None:
     commit_file(tree, ".lfsconfig", ELSEWHERE)
     before = main_of(hub)
@@ -90,9 +97,7 @@ def test_a_link_says_nothing(quick: QuickQueen, tree: Path) -> None:
 def test_no_push_obeys_one_that_is_not_committed(
     quick: QuickQueen, repo: Path, hub: Path, tree: Path
 ) -> None:
-    quick("config", "set", "land.target", "main", cwd=repo)
-    git(repo, "branch", "-q", "-u", "origin/main")
-    quick("config", "set", "land.push", "true", cwd=repo)
+    push_each_landing(quick, repo)
     commit_file(tree, "a", "x\n")
     (tree / ".lfsconfig").write_text(ELSEWHERE)
     (repo / ".git" / "info" / "exclude").write_text(".lfsconfig\n")
@@ -105,9 +110,7 @@ def test_no_push_obeys_one_that_is_not_committed(
 def test_what_is_pushed_is_what_was_looked_at(
     quick: QuickQueen, repo: Path, hub: Path, tree: Path
 ) -> None:
-    quick("config", "set", "land.target", "main", cwd=repo)
-    git(repo, "branch", "-q", "-u", "origin/main")
-    quick("config", "set", "land.push", "true", cwd=repo)
+    push_each_landing(quick, repo)
     commits = f"cd {repo} && echo >> README.md && git commit -qam wip\n"
     add_hook(repo, "pre-push", f"unset GIT_DIR GIT_INDEX_FILE GIT_WORK_TREE\n{commits}")
     commit_file(tree, "a", "x\n")

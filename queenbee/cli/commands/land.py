@@ -263,10 +263,8 @@ def _landed(hive: Hive, done: Landed) -> Answer:
         outliving.worker.said = (
             last_said(done.landing.output) if done.landing.commit is None else ""
         )
-        is_proposed = done.landing.is_proposed
-        if (
-            not (is_watched or is_proposed) and unlanded(hive.layout) is None
-        ):  # Else its droid went on.
+        goes_on = is_watched or done.landing.is_proposed
+        if not goes_on and unlanded(hive.layout) is None:  # Else its droid went on.
             outliving.worker.followed = commit_at(hive.layout.tree)
     value = {
         "landing": done.landing,

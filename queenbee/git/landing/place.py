@@ -32,7 +32,7 @@ from queenbee.git.landing.refusals import (
 )
 from queenbee.git.objects import Objects
 from queenbee.git.ownership import worktree_note
-from queenbee.git.run import names_in, user_git
+from queenbee.git.run import is_ancestor, names_in
 from queenbee.git.trees.elsewhere import refuse_elsewhere
 from queenbee.git.trees.hidden import changed_of, hidden_in, telling, way_to_show
 from queenbee.git.trees.in_the_way import in_the_way
@@ -345,8 +345,7 @@ class Place:
 
     def is_ancestor(self, before: str, after: str) -> bool:
         """Returns whether a commit comes before another, or is the same."""
-        asked = ("merge-base", "--is-ancestor", no_dash(before), no_dash(after))
-        return user_git(*asked, cwd=self.tree)[0] == 0
+        return is_ancestor(before, after, cwd=self.tree)
 
     def cannot_move(self, head: str, said: str) -> MainBlocked:
         """Returns the refusal for a commit that git does not check out in the main worktree."""

@@ -7,14 +7,13 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from queenbee.core.command_lines import no_dash
 from queenbee.core.text import named, quotation, suggested
 from queenbee.core.timestamps import parse_duration_s
 from queenbee.errors import InvalidInput, QueenError, Untrusted
 from queenbee.git.landing.commands import is_commit
 from queenbee.git.landing.judged.check_files import SHOWN_CHECK
 from queenbee.git.landing.refusals import NotLanded
-from queenbee.git.run import user_git
+from queenbee.git.run import is_ancestor
 from queenbee.services.writing.seeing import note_typed
 from queenbee.store import safe_open
 from queenbee.store.droids.agent_callers import is_by_agent
@@ -165,8 +164,7 @@ def refuse_fallen(hive: Services, record: LandingRecord, issues: Sequence[str], 
     before = said.get("head")
     if not left or said.get("landed") or record.is_under_way or not is_commit(before):
         return
-    asked = ("merge-base", "--is-ancestor", no_dash(str(before)), no_dash(head))
-    if user_git(*asked, cwd=hive.layout.tree)[0] != 0:
+    if not is_ancestor(str(before), head, cwd=hive.layout.tree):
         return
     record.is_new(hive.actor)
     why = quotation(record.last_line(), _SAID_CHARS)
@@ -193,8 +191,9 @@ def no_check(layout: Layout) -> InvalidInput:
     """
     from queenbee.checks.finding import check_setting, found_checks  # noqa: PLC0415 - start-up
 
-    found, once = found_checks(layout.tree), "once: queen land --check COMMAND; or "
-    by, once = ("a person, ", "") if is_by_agent(layout) else ("", once)
+    found, by, once = found_checks(layout.tree), "", "once: queen land --check COMMAND; or "
+    if is_by_agent(layout):
+        by, once = "a person, ", ""
     known = f"; the files name {', '.join(found)}" if found else ""
     return InvalidInput(
         f"no check is set, so nothing shows that main still works{known}",

@@ -20,7 +20,7 @@ from queenbee.git.proposing.feedback import Feedback
 from queenbee.git.proposing.proposing import PROPOSES, host_of, upstream_of
 from queenbee.git.proposing.pushed import Pushed
 from queenbee.git.proposing.standing import forget_proposed, keep_lacking, note_merged
-from queenbee.git.run import network, user_git
+from queenbee.git.run import is_ancestor, network, user_git
 from queenbee.store.host_note import HostNote
 from queenbee.store.trust import Proposal, Trust, target_proposal
 from queenbee.workflows.complete_hive import Hive
@@ -155,16 +155,13 @@ class _Followed:
         is_ours = seen is not None and review.is_of(seen) and seen.base == self.upstream.branch
         seen = seen if is_ours else None
         commit = seen.merge_commit if seen is not None else ""
-        is_in = bool(commit) and self._has(self.upstream.ref, commit)
-        if commit != review.head and is_in and self._has(review.head, commit):
+        tree = self.upstream.tree
+        is_in = bool(commit) and is_ancestor(commit, self.upstream.ref, cwd=tree)
+        if commit != review.head and is_in and is_ancestor(commit, review.head, cwd=tree):
             is_in = False  # Of what was there before the work, no merge made it.
         if seen is not None and seen.merge_state == states.UNSURE and self._conflicts(seen.head):
             seen = replace(seen, merge_state="DIRTY")
         return states.state_of(seen, review.head, is_in_target=is_in)
-
-    def _has(self, name: str, commit: str) -> bool:
-        asked = ("merge-base", "--is-ancestor", no_dash(commit), no_dash(name))
-        return user_git(*asked, cwd=self.upstream.tree)[0] == 0
 
     def _conflicts(self, head: str) -> bool:
         how = ("merge-tree", "--write-tree", "--no-messages", no_dash(self.upstream.ref))

@@ -18,7 +18,7 @@ from queenbee.git.hosts.client import Client
 from queenbee.git.hosts.repository import GITEA, GITLAB, Repository
 from queenbee.git.proposing.pushed import Pushed
 from queenbee.git.proposing.standing import keep_lacking
-from queenbee.git.run import line, network, user_git
+from queenbee.git.run import is_ancestor, line, network
 from queenbee.git.upstream import Ran, Upstream
 
 if TYPE_CHECKING:
@@ -97,7 +97,9 @@ class Proposing:
         pushed = Pushed(self.upstream.tree)
         own = pushed.commits(self.branch, self.issues)
         is_ours = self.review is not None or there in own
-        if there not in ("", *own[-1:]) and not (is_ours and self._has_taken(there, commit)):
+        if there not in ("", *own[-1:]) and not (
+            is_ours and is_ancestor(there, commit, cwd=self.upstream.tree)
+        ):
             fetch = suggested("git fetch", self.head.remote, self.branch)
             raise ForeignCommits(
                 f"{named([self.head.name])} has commits that were not pushed from here: "
@@ -131,11 +133,6 @@ class Proposing:
                 f"{named([self.branch])} is the target: a pull request is from another branch",
                 hint=f"git branch -m {shell_word(f'{self.branch}-work')}, then queen land",
             )
-
-    def _has_taken(self, there: str, commit: str) -> bool:
-        """Returns whether a commit has what is there."""
-        asked = ("merge-base", "--is-ancestor", no_dash(there), no_dash(commit))
-        return user_git(*asked, cwd=self.upstream.tree)[0] == 0
 
     def _there(self) -> str:
         """Returns the commit that the remote has on the branch, or nothing."""

@@ -15,7 +15,7 @@ from queenbee.core.text import named, shell_word, suggested
 from queenbee.errors import Conflict, ExternalFailure
 from queenbee.git.ownership import may_move
 from queenbee.git.proposing.pushed import Pushed
-from queenbee.git.run import as_the_user, git, line, names_in, user_git
+from queenbee.git.run import as_the_user, git, is_ancestor, line, names_in, user_git
 from queenbee.git.trees.elsewhere import refuse_elsewhere
 from queenbee.git.trees.own_branch import is_own
 from queenbee.store import safe_open
@@ -107,7 +107,9 @@ def refuse_standing(
         )
     said = {name: each for name, each in issues.items() if each is not None}
     proposed = Pushed(layout.tree).reviews(said)
-    lacks = [x for x, each in proposed.items() if not _is_ancestor(layout.tree, each.head, "HEAD")]
+    lacks = [
+        x for x, each in proposed.items() if not is_ancestor(each.head, "HEAD", cwd=layout.tree)
+    ]
     if lacks:
         review = proposed[lacks[0]]
         raise Conflict(
@@ -160,7 +162,7 @@ def keep_lacking(layout: Layout, branch: str, commit: str, within: str) -> str:
     """
     from queenbee.git.unfinished import branch_part, keep_commit  # noqa: PLC0415 - start-up
 
-    if _is_ancestor(layout.tree, commit, within):
+    if is_ancestor(commit, within, cwd=layout.tree):
         return ""
     merged = ("merge-tree", "--write-tree", "--no-messages", no_dash(within), no_dash(commit))
     status, tree, _ = user_git(*merged, cwd=layout.tree)
@@ -174,10 +176,10 @@ def note_merged(layout: Layout, review: Review, commit: str) -> None:
     """Notes in the worktrees which have what was merged that the target has it otherwise: their own
     commands bring them there. Never fails.
     """
-    if _is_ancestor(layout.tree, review.head, str(target_ref(layout))):
+    if is_ancestor(review.head, str(target_ref(layout)), cwd=layout.tree):
         return  # Git sees by itself that it has landed.
     for each in worktrees(layout):
-        if each.linked and each.head and _is_ancestor(layout.tree, review.head, each.head):
+        if each.linked and each.head and is_ancestor(review.head, each.head, cwd=layout.tree):
             keep(os.path.join(each.git_dir, BEHIND), {"commit": commit, "head": review.head})
 
 
@@ -207,8 +209,3 @@ def _may_go(layout: Layout, tree: str) -> bool:
     status, out, _ = user_git(*asked, cwd=tree)
     open_ = [each for each in names_in(out) if not each[3:].startswith(".beads/")]
     return status == 0 and not open_
-
-
-def _is_ancestor(tree: str, before: str, after: str) -> bool:
-    asked = ("merge-base", "--is-ancestor", no_dash(before), no_dash(after))
-    return user_git(*asked, cwd=tree)[0] == 0
