@@ -90,10 +90,12 @@ def _worker(world: World, tree: Path, both: threading.Barrier) -> Script:
         mine = re.search(r"add (--as \S+) to each command", request.talk)
         name = f" {mine[1].rstrip('.')}" if mine else ""
         command = first[1] if first else "the briefing names no command"
+        done = None
         for _ in range(_TURNS):
             request = yield world.client.shell(command + (name if "--as" not in command else ""))
             task = re.search(r"yours: Set (\w) to (\d) in (\S+?\.py)", request.last)
-            done = re.search(r"done: (queen land [^\n\"\\]*)", request.last)
+            # How to land is said once.
+            done = re.search(r"done: (queen land [^\n\"\\]*)", request.last) or done
             if task is None or done is None:
                 advice = re.search(r"try: (queen [^;\n\"\\]+)", request.last)
                 if advice is None:
