@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 from queenbee.checks.noted_process import end_left
 from queenbee.core.command_lines import no_dash
 from queenbee.core.text import mentioned, named, shell_word, suggested
-from queenbee.errors import Busy, QueenError, Unreadable
-from queenbee.git.landing.commands import Commands, git
+from queenbee.errors import Busy, ExternalFailure, QueenError, Unreadable
+from queenbee.git.landing.commands import Commands, differing, git
 from queenbee.git.landing.judged.nested import registered
 from queenbee.git.landing.place import Place, but_records
 from queenbee.git.landing.refusals import LeftByCheck, NotLanded
@@ -200,16 +200,14 @@ class Checkout(Place):
             with suppress(FileNotFoundError):
                 os.unlink(os.path.join(self.git_dir, name))
         self._step.write("checkout", after=commit)
-        if not self._goes_by_index(commit):
-            self._run("read-tree", no_dash(commit))
-        how: Any = {"repository": _KEEPS, "config": LOOKING}
-        left = names_in(user_git(*_WHOLE, *_STATUS, cwd=self.tree, **how)[1])
+        left = self._left(commit)
         if any(self._is_newer(each[3:]) for each in left):
             self._run("read-tree", "HEAD")  # It is told from what a check has changed.
             self._keep_others()
             self._go_to(commit)
             return
         self._closed_ns = 0
+        changed = self._changes_to(commit)
         self._run("checkout", "-q", "--force", "--detach", no_dash(commit), "--")
         for way in (each[3:].rstrip("/") for each in left if each.startswith("??")):
             if has_repository(path := os.path.join(self.tree, way)):
@@ -221,21 +219,33 @@ class Checkout(Place):
             self._run("clean", "-ffdq")
         with suppress(OSError):  # Then the next landing reads all files.
             shutil.copy2(os.path.join(self.git_dir, "index"), self._known)
-        self._forget_compiled(each[3:] for each in left)
+        self._forget_compiled([*(each[3:] for each in left), *changed])
         self._compiled_at = commit
         self._is_ready = False
 
-    def _goes_by_index(self, commit: str) -> bool:
-        """Takes up what git knew of the files before anything ran here: it then reads those that
-        have another time of change, which nobody can set back. Returns whether it could.
+    def _left(self, commit: str) -> list[str]:
+        """Returns what is there beside the files that git had written, as `git status` lists it.
+
+        It takes up what git knew of these before anything ran here: it then reads those that have
+        another time of change, which nobody can set back. Where that is lost, it reads all.
         """
-        try:
+        how: Any = {"cwd": self.tree, "repository": _KEEPS, "config": LOOKING}
+        with suppress(OSError):
             # With the time of the index: what was written at that very moment is read, too.
             shutil.copy2(self._known, os.path.join(self.git_dir, "index"))
-        except OSError:
-            return False
-        how = ("read-tree", "-m", no_dash(commit))
-        return self.commands(*_WHOLE, *how, cwd=self.tree).status == 0
+            status, said, _ = user_git(*_WHOLE, *_STATUS, **how)
+            if status == 0:
+                return names_in(said)
+        self._run("read-tree", no_dash(commit))
+        return names_in(user_git(*_WHOLE, *_STATUS, **how)[1])
+
+    def _changes_to(self, commit: str) -> Iterable[str]:
+        """Returns the files by which a commit differs from the one that is checked out."""
+        try:
+            head = self.head()
+            return differing(self.tree, head, commit) if head != commit else ()
+        except ExternalFailure:  # A check left no commit: then any file may differ.
+            return names_in(git("ls-files", "-z", cwd=self.tree))
 
     def ready(self) -> dict[str, str]:
         """Makes it ready for a check of the commit that it has, as any worktree is set up; returns
