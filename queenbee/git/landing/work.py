@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from queenbee.git.contents.judging_bead import bead_folders
 from queenbee.git.contents.landing_messages import Messages
-from queenbee.git.contents.tracked_hooks import within
+from queenbee.git.contents.running_hooks import within
 from queenbee.git.landed import carries_records
 from queenbee.git.landing.commands import is_commit
 from queenbee.git.landing.conflicts import Joined
