@@ -18,8 +18,7 @@ from queenbee.checks.consent import Consent
 from queenbee.core.command_lines import no_dash
 from queenbee.core.text import mentioned, named, shell_word, suggested
 from queenbee.errors import InvalidInput, QueenError, Unreachable
-from queenbee.git.contents.running_hooks import HOOK_BY_ALIAS
-from queenbee.git.contents.tracked_hooks import is_tracked
+from queenbee.git.contents.running_hooks import HOOK_BY_ALIAS, is_of_lfs
 from queenbee.git.objects import Objects
 from queenbee.git.run import git, line, network
 from queenbee.store import safe_open
@@ -194,16 +193,15 @@ class Upstream:
         that is said; empty: only if it is not there. Returns what `run` does. With `is_try`, all
         happens but the move.
 
-        No hook runs with the tokens that a push needs but `pre-push`, unless that is a file of a
-        worktree. Raises `Untrusted` if nobody has seen where that would send contents.
+        No hook runs with the tokens that a push needs, but Git LFS' own: any other may run code of
+        the branch. Raises `Untrusted` if nobody has seen where that would send contents.
         """
         Consent(Trust(self.layout)).require(_of_lfs(tree, commit))
         to = f"refs/heads/{self.branch}"
         own = line("rev-parse", no_dash(commit), cwd=tree, repository={}) or commit
         hook = (*HOOK_BY_ALIAS, "pre-push", "--", self.remote, self._url())
-        has_tokens = not is_tracked(self.layout, "pre-push", tree)
         pushed = f"{commit} {own} {to} {before or '0' * len(own)}"
-        done = run(*hook, cwd=tree, stdin=pushed, has_tokens=has_tokens)
+        done = run(*hook, cwd=tree, stdin=pushed, has_tokens=is_of_lfs(tree))
         if done.status != 0:
             return done
         how = ["-c", f"core.hooksPath={os.devnull}", *_PUSH]

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hives import QuickQueen, commit_file, git, write_lines
 
+from queenbee.git.hook_scripts import END
 from queenbee.git.run import network
 
 HOOKS = (
@@ -59,14 +60,72 @@ def land_all(queen: QuickQueen, repo: Path, hub: Path) -> None:
     assert removed.code == 0, removed
 
 
-def test_a_persons_own_hooks_get_none_but_for_that_of_a_push(
+def test_not_even_a_persons_own_hooks_get_them(
     queen: QuickQueen, repo: Path, hub: Path, tmp_path: Path
 ) -> None:
+    """That of a push may run tests of the branch, as lefthook's and the pre-commit framework's."""
     add_hooks(repo / ".git" / "hooks", tmp_path / "log")
     land_all(queen, repo, hub)
-    assert got(tmp_path / "log") == {
-        name: {"ghp/socket" if name == "pre-push" else ""} for name in HOOKS
-    }
+    assert got(tmp_path / "log") == {name: {""} for name in HOOKS}
+
+
+LFS = (
+    "#!/bin/sh\ncommand -v git-lfs >/dev/null 2>&1 || { printf >&2 "
+    '"\\n%s\\n\\n" "It is not there (set by \'x\'; or \'y\')."; exit 2; }\ngit lfs pre-push "$@"\n'
+)
+
+
+@pytest.mark.parametrize(
+    ("hook", "guards", "tokens"),
+    [
+        (LFS, False, "ghp/socket"),
+        (LFS, True, "ghp/socket"),
+        (f"{LFS}true\n", False, ""),
+        (f"{LFS}true\n", True, ""),
+        (LFS.replace("exit 2", "true; exit 2"), False, ""),
+        (LFS.replace("It is", "$(true)"), False, ""),
+        (LFS.replace("It is", '\\" "; true; echo "'), False, ""),
+    ],
+)
+def test_what_is_git_lfs_own_and_nothing_else_gets_them(
+    queen: QuickQueen, repo: Path, hub: Path, tmp_path: Path, hook: str, guards: bool, tokens: str
+) -> None:
+    log, program = tmp_path / "log", tmp_path / "bin" / "git-lfs"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\necho "$1 $GH_TOKEN$SSH_AUTH_SOCK" >> {log}\n')
+    program.chmod(0o755)
+    queen.env["PATH"] = f"{program.parent}{os.pathsep}{os.environ['PATH']}"
+    path = repo / ".git" / "hooks" / "pre-push"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(hook)
+    path.chmod(0o755)
+    if guards:
+        assert queen("guard", "install").code == 0
+    land_all(queen, repo, hub)
+    assert got(log) == {"pre-push": {tokens}}
+
+
+def test_a_push_has_them(queen: QuickQueen, repo: Path, hub: Path, tmp_path: Path) -> None:
+    log, program = tmp_path / "log", tmp_path / "receive"
+    program.write_text(
+        f'#!/bin/sh\necho "push $GH_TOKEN$SSH_AUTH_SOCK" >> {log}\nexec git-receive-pack "$@"\n'
+    )
+    program.chmod(0o755)
+    git(repo, "config", "remote.origin.receivepack", str(program))
+    land_all(queen, repo, hub)
+    assert got(log) == {"push": {"ghp/socket"}}
+
+
+def test_the_guard_that_somebody_changed_gets_none(
+    queen: QuickQueen, repo: Path, hub: Path, tmp_path: Path
+) -> None:
+    log, path = tmp_path / "log", repo / ".git" / "hooks" / "pre-push"
+    assert queen("guard", "install").code == 0
+    added = f'echo "pre-push $GH_TOKEN$SSH_AUTH_SOCK" >> {log}\n'
+    path.write_text(path.read_text().replace(END, f"{added}{END}"))
+    path.with_name("pre-push.before-queenbee").write_text(LFS)
+    land_all(queen, repo, hub)
+    assert got(log) == {"pre-push": {""}}
 
 
 def test_hooks_that_an_agent_leaves_in_its_worktree_get_none(
@@ -89,7 +148,6 @@ def test_hooks_get_those_that_the_git_config_names(
     add_hooks(repo / ".git" / "hooks", tmp_path / "log")
     land_all(queen, repo, hub)
     said = got(tmp_path / "log")
-    assert said.pop("pre-push") == {"ghp/socket"}
     # What only asks, such as `git write-tree`, gets none.
     assert said.pop("post-index-change") == {"", "ghp"}
     assert set[str]().union(*said.values()) == {"ghp"}
