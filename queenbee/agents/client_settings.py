@@ -55,9 +55,13 @@ _LATER_HEAD = re.compile(r"""^---\s+[\w"'-]+\s*:""", re.MULTILINE)
 _MOST_BEHIND_BYTES = 2**28
 _BLANK = re.compile(r"\s*", re.ASCII)
 _NOTHING = re.compile(
-    r'\s*(\{\s*("(\$schema|version)"\s*:\s*("[\w./:#-]*"|\d+)\s*,?\s*)*\})?\s*', re.ASCII
+    r'\s*(\{\s*(("(\$schema|version)"\s*:\s*("[\w./:#-]*"|\d+)|'
+    r'"enabledMcpjsonServers"\s*:\s*\[\s*"queenbee"\s*\])\s*(,\s*)?)*+\})?\s*',
+    re.ASCII,
 )
-"""JSON without a comment: where that ends, and what is code, each client decides for itself."""
+"""JSON without a comment: where that ends, and what is code, each client decides for itself. Claude
+Code writes that it may use the server `queenbee`, which is asked for where it is defined.
+"""
 
 
 def unseen_settings(

@@ -198,6 +198,7 @@ class TestSettingsThatNobodyHasSeen:
             (".claude/skills/x/SKILL.md", "---\nname: x\nhooks:\n  Stop: []\n---\ntext"),
             (".claude/commands/x.md", "Now: !`sh evil.sh`"),
             (".claude/settings.local.json", '{"apiKeyHelper": "sh evil.sh"}'),
+            (".claude/settings.local.json", '{"enabledMcpjsonServers": ["queenbee", "evil"]}'),
             (".mcp.json", '{"mcpServers": {"queenbee": {"command": "./queen", "args": ["mcp"]}}}'),
             (".claude/settings.json", '{"hooks": {"Stop": [{"command": "./queen-hook"}]}}'),
         ],
@@ -549,6 +550,8 @@ class TestSettingsThatNeedNoQuestion:
         settings(team, "tools/sk/SKILL.md", "---\nname: y\n---\ntext")
         link(team, ".claude/skills/y", "../../tools/sk")
         settings(team, ".gemini/settings.json", hook(team))
+        uses = '{"enabledMcpjsonServers": ["queenbee"]}'  # Claude Code writes it when it begins.
+        settings(team, ".claude/settings.local.json", uses)
         assert team.start(*START).code == 0
         assert [each["from"] for each in team.queen("config", "trust", "--json").error["commands"]]
 

@@ -273,7 +273,7 @@ class Around:
     after: Sequence[bytes] = ()
 
 
-_QUOTED = re.compile(rb"""("|')(?:\\.|(?!\1).)*\1|(?:#|//).*""")
+_QUOTED = re.compile(rb"""("|')(?:\\.|(?!\1)[^\\])*+\1|(?:#|//).*""")
 _BRACKET = re.compile(rb"[\[({]|[\])}]")
 _OF_CALL = re.compile(rb"[\w)\]]\($")
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _LEAST_SORTED = 5
 """Fewer lines are too often in order by chance."""
 _VERSION = re.compile(
-    rb"(?<![\w.])v?(\d+(?:\.\d+)+)([-.]?(?:dev|a|alpha|b|beta|c|rc|post)\.?)?(\d*)(?![\w.]*\d)"
+    rb"(?<![\w.])v?(\d++(?:\.\d++)++)([-.]?(?:dev|a|alpha|b|beta|c|rc|post)\.?)?(\d*)(?![\w.]*\d)"
     rb"|\b(\d{4})-(\d\d)-(\d\d)\b"
 )
 _SAYS_VERSION = re.compile(

@@ -18,11 +18,11 @@ from queenbee.errors import InvalidInput
 
 Entry = dict[str, Any]
 
-_HEADING = re.compile(r"#{1,6}\s+(.*?)\s*#*\s*")
+_HEADING = re.compile(r"#{1,6}\s++(\S.*|)")
 _STATES = {" ": "open", "x": "done", "X": "done", "-": "in progress", "~": "in progress"}
 _SPEC_KIT = re.compile(r"(T\d{3,})\s+((?:\[[^\]]{1,40}\]\s+)*)(.*)")
 _KIRO = re.compile(r"(\d+(?:\.\d+)*)\.?\s+(\S.*)")
-_REQUIREMENTS = re.compile(r"^\s*-?\s*_Requirements?:", re.MULTILINE)
+_REQUIREMENTS = re.compile(r"^[ \t]*+-?[ \t]*_Requirements?:", re.MULTILINE)
 _TODO = re.compile(r"^(?:x (?:\d{4}-\d\d-\d\d )?|\([A-Z]\) )\S", re.MULTILINE)
 _TODO_WORDS = re.compile(r"^\d{4}-\d\d-\d\d \S|(?:^|\s)[+@]\w", re.MULTILINE)
 """What tasks that are neither done nor urgent have in a file that has the usual name."""
@@ -74,7 +74,7 @@ def _items(text: str) -> list[_Item]:
         if (item := check_item(line)) and item.text:
             found.append(_Item(item.depth, _STATES[item.mark], item.text, heading))
         elif title := _HEADING.fullmatch(line):
-            heading = title[1]
+            heading = title[1].rstrip().rstrip("#").rstrip()
         elif line.strip() and found and found[-1].heading == heading:
             is_inside = len(line) - len(line.lstrip()) > found[-1].depth
             found[-1].below += [line.strip()] if is_inside else []
@@ -174,9 +174,9 @@ def _of_todo(text: str, name: str) -> Iterator[Entry]:
 
 
 _RANKS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-_SECTION = re.compile(r"^## +(.+?) *$", re.MULTILINE)
+_SECTION = re.compile(r"^## ++(.+)$", re.MULTILINE)
 _COMMENT = re.compile(r"^<!--.*-->\n?", re.MULTILINE)
-_NAMES = re.compile(r"((?:^|\n)\s*(?:assignee:|reporter:|-)[ \[]*|,\s*)(@[\w./-]+)(?=[\s,\]]|$)")
+_NAMES = re.compile(r"(^[ \t]*+(?:assignee:|reporter:|-)[ \[]*|,\s*)(@[\w./-]+)(?=[\s,\]]|$)", re.M)
 _SECTIONS = {
     "acceptance criteria": "acceptance_criteria",
     "implementation plan": "design",
@@ -197,7 +197,8 @@ def read_backlog_task(path: str, text: str) -> Entry:
     sections = {
         name: [""] for name in ("description", *_SECTIONS.values())
     } | {"description": [parts[0].strip()]}  # fmt: skip
-    for heading, body in zip(parts[1::2], parts[2::2], strict=True):
+    for line, body in zip(parts[1::2], parts[2::2], strict=True):
+        heading = line.rstrip(" ")
         plain = heading.casefold()
         name = _SECTIONS.get(plain, "description")
         is_other = name == "description" and plain != "description"

@@ -37,7 +37,7 @@ _BEHIND_DASH = re.compile(
     r"(?:[ \t]*(?:[-–—|,][ \t]*)?(?:\([^()]*\)|#[0-9]+))*[ \t]*\Z"
 )
 _AFTER_STRIKE = re.compile(rf"[-–—:|]?[ \t]*\**(?P<word>{STATE})\**[ \t]*\Z", re.IGNORECASE)
-_STRUCK = re.compile(r"~~[ \t]*(.+?)[ \t]*~~[ \t]*(.*)", re.DOTALL)
+_STRUCK = re.compile(r"~~[ \t]*+(.+?)[ \t]*~~[ \t]*(.*)", re.DOTALL)
 _DETAIL = re.compile(r"[ \t]*(?:[,;:–—#-]|\d|(?:on|in|by|see|PR|into|with PR)\b).*", re.DOTALL)
 _STATUS = re.compile(
     rf"(?:(?:{CHECK}|\[[xX]\])[ \t]*)*[*_]*(?P<word>{STATE})[*_]*[ \t]*(?:{CHECK}[ \t]*)?"

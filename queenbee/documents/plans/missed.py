@@ -24,7 +24,7 @@ _CLOSED = re.compile(
     r"|<[a-z](?s:.*?)</(?:pre|script|style|textarea)>)|\s*<!-->",
     re.IGNORECASE,
 )
-_HASHES = re.compile(r"[\s>*+-]*(?:[0-9]+[.)]\s+)?[~\s]*#")
+_HASHES = re.compile(r"[\s>*+-]*+(?:[0-9]+[.)]\s+)?[~\s]*+#")
 _LEAD = re.compile(
     r"(?:[^\w\[<:]|_|(?-i:[A-Z]{2,9}):?\s|[0-9]+[.)]\s|\[[ x]?\]?|<[^<>]*>|:[a-z0-9_+-]+:|[<:])*+",
     re.IGNORECASE,
