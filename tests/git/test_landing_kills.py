@@ -157,6 +157,7 @@ class TestGitKilledWithItsCaller:
         self, repo: Path, trees: tuple[Path, Path], filtered: Path, queen: Queen, tmp_path: Path
     ) -> None:
         landed(filtered)
+        (repo / ".git" / "info" / "attributes").write_text("two/7.txt filter=deadly\n")
         before, own = head(repo, "main"), head(trees[1])
         script(tmp_path / "smudge", KILL_BOTH)
         killed(queen, trees[1])

@@ -23,7 +23,7 @@ from queenbee.git.landing.commands import Commands, are_alike, is_commit
 from queenbee.git.landing.committing import way_to_identity
 from queenbee.git.landing.leading import seen_check
 from queenbee.git.landing.moving import healing
-from queenbee.git.landing.moving.movable import not_movable, why_not_movable
+from queenbee.git.landing.moving.advancing import not_movable, why_not_movable
 from queenbee.git.landing.place import Place
 from queenbee.git.landing.refusals import SHOWN, TargetFails, why_refused
 from queenbee.git.landing.together.checked import check_of
@@ -35,7 +35,7 @@ from queenbee.git.worktrees.branch_names import new_branch
 from queenbee.git.worktrees.preparing import SetupFailed, setup_key
 from queenbee.git.worktrees.worktree_mending import commits_in
 from queenbee.services.waiting.landing_steps import Step
-from queenbee.services.waiting.landing_turn import LandingTurn, folder_of
+from queenbee.services.waiting.landing_turn import LandingTurn
 from queenbee.store import safe_open
 from queenbee.store.git_files.worktrees import current_branch, target_branch
 from queenbee.store.git_trees import git_tree
@@ -99,9 +99,8 @@ class _Rehearsal:
         self._names = names
         self._tell = tell
         self._interrupts = interrupts
-        self.place = Place(hive.layout, here, target, target, allows_secrets=False)
+        self.place = Place(self._hive, here, target, target, tell)
         self._top = self.place.main_tree or self.place.common_dir
-        self._folder = folder_of(hive, target)
         self._rules = Rules.of(self._hive)
 
     def run(self) -> None:
@@ -132,13 +131,12 @@ class _Rehearsal:
     def _begun(self) -> Iterator[tuple[Checkout, Step]]:
         """Waits until nobody lands, and puts right what a kill has left."""
         with self._turn() as (turn, step):
-            commands = Commands(self._interrupts, step)
-            commands.token, commands.droid = turn.token, self._hive.actor
-            commands.tell_waiting = self._tell if self._rules.signs else None
-            self.place.commands = commands
+            tell_waiting = self._tell if self._rules.signs else None
+            how = (self._interrupts, step, self._hive.actor, tell_waiting, turn.token)
+            commands = self.place.commands = Commands(*how)
             if self.place.main_tree:
                 healing.heal(commands, step, self.place.main, self._tell)
-            with Checkout.opened(self.place, turn.folder, self._tell) as checkout:
+            with Checkout.opened(self.place) as checkout:
                 self._clear(checkout)
                 yield checkout, step
 
@@ -152,7 +150,7 @@ class _Rehearsal:
                 raise KeyboardInterrupt("interrupted while trying whether work can land")
 
         turn = LandingTurn(self._hive, self.place.target, wait_s, self._tell, stop_if_asked)
-        turn.checkout = checkout_path(self.place, turn.folder)
+        turn.checkout = checkout_path(self.place)
         with turn, Step.of(turn.folder, self._top) as step:
             yield turn, step
 
@@ -181,7 +179,7 @@ class _Rehearsal:
         """Returns whether nothing is to be checked: there is no check, or it has passed."""
         if check is None:
             return True
-        known = known_verdict(self._folder, self.place, tip, check)
+        known = known_verdict(self.place, tip, check)
         return known is not None and known.passed
 
     def _set_up(self, checkout: Checkout, tip: str) -> None:
@@ -242,7 +240,7 @@ class _Rehearsal:
 
     def _try_check(self, checkout: Checkout, tip: str, check: Check) -> None:
         self._tell(f"check: {check.command}")
-        judge = TargetJudge(checkout, self._folder, lambda: check, self._tell)
+        judge = TargetJudge(checkout, lambda: check)
         verdict = judge.judged(tip, check)
         left = checkout.left_by_check(tip)
         if not verdict.passed:
@@ -312,4 +310,4 @@ class _Rehearsal:
         return line(*asked, cwd=self._top, repository={})
 
     def _file(self, name: str) -> str:
-        return os.path.join(self._folder, name)
+        return os.path.join(self.place.folder, name)

@@ -22,6 +22,7 @@ from queenbee.git.run import names_in
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from queenbee.git.landing.commands import Changed
     from queenbee.git.landing.place import Place
 
     Whose = Callable[[Sequence[str]], Mapping[str, Sequence[tuple[str, str]]]]
@@ -153,14 +154,12 @@ def log(where: str, *wanted: str) -> list[tuple[str, str, str, dict[str, str]]]:
     return found
 
 
-def undone(
-    tree: str, since: str, target: str, changed: Mapping[str, Sequence[str]]
-) -> list[Arrival]:
+def undone(tree: str, since: str, target: str, changed: Changed) -> list[Arrival]:
     """Returns the landings of the last days after the commit `since` that HEAD takes back, the
     newest first, with the files that are in it as they were before these. Not those that a commit
     of it reverts by name, and no file that it has under another name.
 
-    `changed` are the files that it brings, each with its blob before and after.
+    `changed` is what it brings.
     """
     now = {path: new for path, (old, new) in changed.items() if old != new and path[:7] != _HIVE}
     named = now if len(now) <= _MOST_NAMED else ()

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 from queenbee.checks.noted_process import end_left
 from queenbee.core.command_lines import no_dash
 from queenbee.core.text import mentioned, named, shell_word, suggested
-from queenbee.errors import Busy, ExternalFailure, QueenError, Unreadable
-from queenbee.git.landing.commands import Commands, differing, git
+from queenbee.errors import Busy, QueenError, Unreadable
+from queenbee.git.landing.commands import Commands, differing
 from queenbee.git.landing.judged.nested import registered
 from queenbee.git.landing.place import Place, but_records
 from queenbee.git.landing.refusals import LeftByCheck, NotLanded
@@ -42,7 +42,7 @@ from queenbee.store.git_files.worktrees import (
 from queenbee.store.git_trees import GitTree, git_tree
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Iterable, Mapping
     from typing import Self
 
 _WHOLE = (
@@ -84,20 +84,12 @@ class Checkout(Place):
 
     is_own = False
 
-    def __init__(
-        self,
-        here: GitTree,
-        own: Place,
-        step: Step,
-        which: tuple[str, int],
-        tell: Callable[[str], None],
-    ) -> None:
-        named = (own.branch, own.target)
-        super().__init__(own.layout, here, *named, allows_secrets=own.allows_secrets)
-        self._own = own
+    def __init__(self, here: GitTree, own: Place, step: Step, number: int) -> None:
+        super().__init__(own.store, here, own.branch, own.target, own.tell)
+        self.worktree: Place = own
+        """That of whoever lands."""
         self._step = step
-        self._tell = tell
-        self._folder, self._number = which
+        self._number = number
         self._closed = os.path.join(here.git_dir, CLOSED)
         self._closed_ns = _changed_ns(self._closed)
         with suppress(OSError):
@@ -114,26 +106,26 @@ class Checkout(Place):
         self._known = os.path.join(here.git_dir, _KNOWN)
 
     @classmethod
-    def opened(cls, own: Place, folder: str, tell: Callable[[str], None], number: int = 1) -> Self:
+    def opened(cls, own: Place, number: int = 1) -> Self:
         """Returns a checkout for landings on the target of a worktree: each number has one. Makes
         it, also anew if it is broken; takes a later one where a process that lost its turn, or its
         git, is still at work. Raises `NotLanded`, and `Busy` if there is none.
         """
-        path = checkout_path(own, folder, number)
+        path = checkout_path(own, number)
         if os.path.islink(path):  # What is there is not ours to clear.
             raise NotLanded(
                 f"{mentioned(path)} is a link, where landings are checked; nothing was landed",
                 hint=f"{suggested('rm', path)}, then queen land",
             )
         try:
-            step = Step.of(folder, path, target=own.target)
+            step = Step.of(own.folder, path, target=own.target)
         except Busy:
             if number >= _MOST:
                 raise
-            return cls.opened(own, folder, tell, number + 1)
+            return cls.opened(own, number + 1)
         try:
             here = _git_tree(path) or _made(own, step, path)
-            return cls(here, own, step, (folder, number), tell)
+            return cls(here, own, step, number)
         except BaseException:
             step.close()
             raise
@@ -188,8 +180,8 @@ class Checkout(Place):
             return False
         self._is_new = True
         where = ("--force", "--force", "--", self.tree)
-        self.commands("worktree", "remove", *where, cwd=self._own.tree, to_the_end=True)
-        here = _made(self._own, self._step, self.tree)
+        self.commands("worktree", "remove", *where, cwd=self.worktree.tree, to_the_end=True)
+        here = _made(self.worktree, self._step, self.tree)
         self.git_dir: str = here.git_dir
         return True
 
@@ -200,15 +192,18 @@ class Checkout(Place):
             with suppress(FileNotFoundError):
                 os.unlink(os.path.join(self.git_dir, name))
         self._step.write("checkout", after=commit)
-        left = self._left(commit)
+        if not self._goes_by_index(commit):
+            self._run("read-tree", no_dash(commit))
+        how: Any = {"repository": _KEEPS, "config": LOOKING}
+        left = names_in(user_git(*_WHOLE, *_STATUS, cwd=self.tree, **how)[1])
         if any(self._is_newer(each[3:]) for each in left):
             self._run("read-tree", "HEAD")  # It is told from what a check has changed.
             self._keep_others()
             self._go_to(commit)
             return
         self._closed_ns = 0
-        changed = self._changes_to(commit)
-        self._run("checkout", "-q", "--force", "--detach", no_dash(commit), "--")
+        if left or self.head() != commit or current_branch(self.git_dir) is not None:
+            self._run("checkout", "-q", "--force", "--detach", no_dash(commit), "--")
         for way in (each[3:].rstrip("/") for each in left if each.startswith("??")):
             if has_repository(path := os.path.join(self.tree, way)):
                 keep_inside(self.layout, path, _LEFT)
@@ -219,33 +214,21 @@ class Checkout(Place):
             self._run("clean", "-ffdq")
         with suppress(OSError):  # Then the next landing reads all files.
             shutil.copy2(os.path.join(self.git_dir, "index"), self._known)
-        self._forget_compiled([*(each[3:] for each in left), *changed])
+        self._forget_compiled(each[3:] for each in left)
         self._compiled_at = commit
         self._is_ready = False
 
-    def _left(self, commit: str) -> list[str]:
-        """Returns what is there beside the files that git had written, as `git status` lists it.
-
-        It takes up what git knew of these before anything ran here: it then reads those that have
-        another time of change, which nobody can set back. Where that is lost, it reads all.
+    def _goes_by_index(self, commit: str) -> bool:
+        """Takes up what git knew of the files before anything ran here: it then reads those that
+        have another time of change, which nobody can set back. Returns whether it could.
         """
-        how: Any = {"cwd": self.tree, "repository": _KEEPS, "config": LOOKING}
-        with suppress(OSError):
+        try:
             # With the time of the index: what was written at that very moment is read, too.
             shutil.copy2(self._known, os.path.join(self.git_dir, "index"))
-            status, said, _ = user_git(*_WHOLE, *_STATUS, **how)
-            if status == 0:
-                return names_in(said)
-        self._run("read-tree", no_dash(commit))
-        return names_in(user_git(*_WHOLE, *_STATUS, **how)[1])
-
-    def _changes_to(self, commit: str) -> Iterable[str]:
-        """Returns the files by which a commit differs from the one that is checked out."""
-        try:
-            head = self.head()
-            return differing(self.tree, head, commit) if head != commit else ()
-        except ExternalFailure:  # A check left no commit: then any file may differ.
-            return names_in(git("ls-files", "-z", cwd=self.tree))
+        except OSError:
+            return False
+        how = ("read-tree", "-m", no_dash(commit))
+        return self.commands(*_WHOLE, *how, cwd=self.tree).status == 0
 
     def ready(self) -> dict[str, str]:
         """Makes it ready for a check of the commit that it has, as any worktree is set up; returns
@@ -255,10 +238,7 @@ class Checkout(Place):
         self._set_up()
         before, now = self._compiled_at, self.head()
         if before != now:
-            how = ("diff-tree", "-r", "-z", "--name-only", "--no-renames")
-            self._forget_compiled(
-                names_in(git(*how, *map(no_dash, (before, now)), "--", cwd=self.tree))
-            )
+            self._forget_compiled(differing(self.tree, before, now))
             self._compiled_at = now
         try:
             self._put_submodules_right()
@@ -275,7 +255,7 @@ class Checkout(Place):
         """
         if not ignored_in(self.tree):
             return False
-        self._tell(f"emptying {named([self.tree])} of what earlier checks have left")
+        self.tell(f"emptying {named([self.tree])} of what earlier checks have left")
         self._run("clean", "-ffdxq")
         self._prepare(again=True)
         return True
@@ -320,7 +300,7 @@ class Checkout(Place):
             raise
 
     def _prepare(self, *, again: bool) -> None:
-        how: Any = {"tell": self._tell, "interrupts": self.commands.interrupts, "again": again}
+        how: Any = {"tell": self.tell, "interrupts": self.commands.interrupts, "again": again}
         prepare(self.layout, self.tree, env=os.environ, **how)
         self._run("checkout", "--force", "HEAD", "--", ".")  # A check reads what lands.
 
@@ -334,7 +314,7 @@ class Checkout(Place):
             if not is_on_a_branch and not (closed_ns and self._has_changed(closed_ns)):
                 return
             if kept := self._kept_as(os.path.basename(self.tree)):
-                self._tell(
+                self.tell(
                     f"somebody has changed {named([self.tree])}, where landings are checked; what "
                     f"is there is kept: {suggested('git log -p', kept)}"
                 )
@@ -367,7 +347,7 @@ class Checkout(Place):
 
     def beside(self, number: int) -> Self:
         """Returns a further checkout, the first with 1."""
-        return self.opened(self._own, self._folder, self._tell, self._number + number)
+        return self.opened(self.worktree, self._number + number)
 
     def left_by_check(self, commit: str) -> LeftByCheck | None:
         """Returns the refusal for a check that left other files than it was given, or another
@@ -388,7 +368,7 @@ class Checkout(Place):
         because git ignores it; where the target fails, also what the main worktree has.
         """
         there = dict[str, None]()
-        trees = (self._own.tree, self._own.main_tree if of_target else None)
+        trees = (self.worktree.tree, self.worktree.main_tree if of_target else None)
         for tree in filter(None, trees):
             with suppress(QueenError):
                 there |= dict.fromkeys(ignored_in(tree))
@@ -444,18 +424,18 @@ class Checkout(Place):
             )
 
 
-def checkout_path(own: Place, folder: str, number: int = 1) -> str:
+def checkout_path(own: Place, number: int = 1) -> str:
     """Returns where a checkout is or is to be: beside the main worktree, with a letter more where
     something else is there; in the folder of those who land where nothing can be made there.
     """
     end = f"-{number}" if number > 1 else ""
     top = own.main_tree or own.common_dir.removesuffix(".git").rstrip(os.sep + ".")
-    beside = f"{top}-landing-{os.path.basename(folder)}{end}"
+    beside = f"{top}-landing-{os.path.basename(own.folder)}{end}"
     for path in (f"{beside}{letter}" for letter in ("", *"abcdefghijklmnopqrstuvwxyz")):
         is_free = not os.path.lexists(path) and os.access(os.path.dirname(path), os.W_OK)
         if is_free or is_checkout(_git_dir(path)):
             return path
-    return os.path.join(folder, f"checkout{end}")
+    return os.path.join(own.folder, f"checkout{end}")
 
 
 def _changed_ns(path: str) -> int:

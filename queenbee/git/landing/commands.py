@@ -11,7 +11,7 @@ import os
 import time
 from contextlib import suppress
 from copy import copy
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from queenbee.checks.processes import Program, run_process
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
     from queenbee.checks.processes import Interrupts
     from queenbee.services.waiting.landing_steps import Step
+
+    Changed = Mapping[str, Sequence[str]]
+    """Files that differ, each with its blob before and after: zeros for one that is not there."""
 
 LAST_CHARS = 3_000
 ACTION = "queen land"
@@ -70,9 +73,12 @@ line: partial[str | None] = partial(run.line, repository={})
 RAW = ("--raw", "--no-abbrev", "--no-renames", "-r", "-z")
 
 
-def differing(tree: str, before: str, after: str) -> dict[str, list[str]]:
-    """Returns the files that differ between two commits, as `contents` does."""
-    return contents(git("diff-tree", *RAW, no_dash(before), no_dash(after), "--", cwd=tree))
+@lru_cache(maxsize=16)
+def differing(tree: str, before: str, after: str) -> Changed:
+    """Returns what differs between two commits, by their ids."""
+    # A `.gitmodules` may ask git not to show that a submodule has moved.
+    how = ("diff-tree", *RAW, "--ignore-submodules=none")
+    return contents(git(*how, no_dash(before), no_dash(after), "--", cwd=tree))
 
 
 def are_alike(tree: str, before: str, after: str) -> bool:
@@ -84,15 +90,13 @@ def are_alike(tree: str, before: str, after: str) -> bool:
     return False
 
 
-def contents(raw: bytes) -> dict[str, list[str]]:
-    """Returns the files of a `RAW` comparison, each with its blob before and after: zeros for a
-    file that is not there.
-    """
+def contents(raw: bytes) -> Changed:
+    """Returns what differs in a `RAW` comparison."""
     fields = iter(os.fsdecode(each) for each in raw.split(b"\0") if each)
     return {next(fields): said.split()[2:4] for said in fields}
 
 
-def added(changed: Mapping[str, Sequence[str]]) -> list[str]:
+def added(changed: Changed) -> list[str]:
     """Returns those of the files of a comparison that were not there before."""
     return [path for path, (before, *_) in changed.items() if set(before) == {"0"}]
 
@@ -126,16 +130,23 @@ class Done(NamedTuple):
 class Commands:
     """Runs git for one landing."""
 
-    def __init__(self, interrupts: Interrupts, step: Step) -> None:
+    def __init__(
+        self,
+        interrupts: Interrupts,
+        step: Step,
+        droid: str,
+        tell_waiting: Callable[[str], None] | None,
+        token: str = "",
+    ) -> None:
         self.interrupts = interrupts
         self.step = step
         """What is under way in the worktree of the actor."""
-        self.token = ""
-        """What tells the guard, in git's hooks, that this is a landing whose turn it is."""
-        self.droid = ""
+        self.droid = droid
         """Who lands: the hooks that run in the hive's own checkout cannot tell."""
-        self.tell_waiting: Callable[[str], None] | None = None
+        self._tell_waiting = tell_waiting
         """Told what git may wait for, where commits are signed."""
+        self.token = token
+        """What tells the guard, in git's hooks, that this is a landing whose turn it is."""
 
     def of(self, step: Step) -> Commands:
         """Returns the same for what is under way elsewhere."""
@@ -189,8 +200,8 @@ class Commands:
             joins_errors=True,
         )
         on_tick = None
-        if self.tell_waiting is not None and arguments[0] in _COMMITS:
-            on_tick = SigningWait(cwd, self.tell_waiting).look
+        if self._tell_waiting is not None and arguments[0] in _COMMITS:
+            on_tick = SigningWait(cwd, self._tell_waiting).look
         until_s = time.monotonic() + _PATIENCE_S
         while True:
             interrupts = None if to_the_end else self.interrupts

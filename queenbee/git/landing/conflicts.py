@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from queenbee.core.conflicts.rules import Joint, Rule
     from queenbee.core.fold import Fields
-    from queenbee.git.landing.commands import Commands
+    from queenbee.git.landing.commands import Changed, Commands
 
 OFF = "off"
 _SHOWN = 8
@@ -158,10 +158,9 @@ def _wanted(tree: str, path: str, sides: Mapping[str, str]) -> Iterator[str]:
             yield f"{named([name])} wanted {said}"
 
 
-def with_markers(tree: str, changed: Mapping[str, Sequence[str]]) -> dict[str, str]:
+def with_markers(tree: str, changed: Changed) -> dict[str, str]:
     """Returns the files with more places between git's markers than before: those of a conflict
-    that somebody forgot, each with its first line, as `a.py:3`. `changed` has the blob of each,
-    before and after.
+    that somebody forgot, each with its first line, as `a.py:3`.
     """
     found = {}
     for path, (before, _) in changed.items():

@@ -30,6 +30,7 @@ from queenbee.store import safe_open
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
+    from queenbee.git.landing.checkout import Checkout
     from queenbee.git.landing.commands import Commands, Done
     from queenbee.git.landing.conflicts import Joined
     from queenbee.git.landing.place import Place
@@ -69,8 +70,8 @@ class Joining:
         """Joins conflicts by these rules from here on."""
         self.joins: Joins = Joins(rules.union, rules.join, bool(rules.check))
 
-    def bring(self) -> bool:
-        """Merges the target into the branch, or rebases that; returns whether it had to.
+    def bring(self) -> None:
+        """Merges the target into the branch, or rebases that, if it lacks something.
 
         A branch with merges is merged, whatever the strategy: a rebase would drop what a merge
         itself changed, such as how somebody resolved its conflicts.
@@ -79,31 +80,43 @@ class Joining:
         """
         place, target = self._place, self._place.tip()
         self.target = target
-        is_new = bool(arrivals.log(place.common_dir, f"{place.head()}..{target}", "--"))
-        if is_new and self._strategy == REBASE and place.is_linear(target):
+        if not self._lacks_any(place.head()):
+            return
+        if self._strategy == REBASE and place.is_linear(target):
             self._rebase(target)
-        elif is_new:
+        else:
             name = self._about.branch if self._strategy != PROPOSED else place.target_name
-            self._merge(target, self._messages.merge(self._about._replace(branch=name)))
-        return is_new
+            self._merge(target, self._about._replace(branch=name))
 
-    def join(self) -> str:
-        """Returns the commit to land: the branch's own, on top of the target. Raises as `bring`."""
-        place, is_new = self._place, self.bring()
-        self.is_one = False
-        if self._strategy == REBASE and place.is_linear(self.target):
-            return place.head()
-        settings_merge.mend(self._commands, place.tree, self.target)
-        top = self.top(place.head())
+    def _lacks_any(self, head: str) -> bool:
+        """Returns whether a commit lacks something that the target has."""
+        return bool(arrivals.log(self._place.common_dir, f"{head}..{self.target}", "--"))
+
+    def join(self, checkout: Checkout, head: str) -> str:
+        """Returns the commit to land: that of a branch, on top of the target. Raises as `bring`."""
+        self.target, self.is_one = checkout.tip(), False
+        is_rebased = self._strategy == REBASE and checkout.is_linear(self.target, head)
+        is_new = self._lacks_any(head)
+        if is_rebased or self._strategy == PROPOSED or not is_new:
+            checkout.go_to(head)
+            self.bring()
+        else:
+            checkout.go_to(self.target)
+            self._merge(head, self._about)
+        if is_rebased:
+            return checkout.head()
+        settings_merge.mend(self._commands, checkout.tree, self.target)
+        top = self.top(checkout.head())
         self.is_one = self._strategy == REBASE and not self._replayed(top)
         if self._strategy == SQUASH:
             self._squash(top, self._own_commits(f"{self.target}..HEAD"))
         elif self.is_one:
-            own = git("rev-list", "--reverse", no_dash(f"{self.target}..HEAD"), cwd=place.tree)
+            own = git("rev-list", "--reverse", no_dash(f"{self.target}..HEAD"), cwd=checkout.tree)
             self._squash(top, own.decode().split()[: -1 if is_new else None])
-        elif self._strategy == MERGE and not _is_one_step(self.target, top):
-            self._put_first(self.target, top, is_new=is_new)
-        return place.head()
+        elif self._strategy == MERGE and self.target not in (top.commit, *top.parents[:1]):
+            # A commit between them would be a step of the target that nobody checked.
+            self._put_first(top)
+        return checkout.head()
 
     def put_upon(self, landed: str, head: str) -> None:
         """Puts what was committed since `head` upon the commit that it has landed as. Raises as
@@ -127,7 +140,7 @@ class Joining:
         place, known = self._place, len(self.joined)
         about = about_offer(offer)
         try:
-            self._merge(offer.head, self._messages.merge(about), stage=_REBASE_TARGET)
+            self._merge(offer.head, about, is_own=False)
             commits = self._own_commits(f"{before}..{offer.head}")
             if self._strategy != SQUASH or not commits:
                 return True
@@ -188,7 +201,7 @@ class Joining:
 
     def _secret_message(self) -> NotLanded | None:
         """Returns the refusal for the message of the last commit, if that looks like a secret."""
-        if self._place.allows_secrets:
+        if self._place.store.allow_secrets:
             return None
         return secret_message(self.top(self._place.head()).message)
 
@@ -203,27 +216,26 @@ class Joining:
             raise _refused(f"the {what} cannot be taken back", done)
         return True
 
-    def _merge(self, target: str, message: str, stage: int = _MERGE_TARGET) -> None:
+    def _merge(self, commit: str, about: About, *, is_own: bool = True) -> None:
         """Merges a commit. Raises `NotLanded`, also for what hooks make of the message."""
         before = self._place.head()
-        self._merged(target, message, stage)
-        is_made = self._place.head() not in (before, target)
+        self._merged(commit, self._fit(self._messages.merge(about)), is_own=is_own)
+        is_made = self._place.head() not in (before, commit)
         if is_made and (refusal := self._secret_message()):
             self._commands("reset", "--keep", no_dash(before), cwd=self._place.tree)
             raise refusal
 
-    def _merged(self, target: str, message: str, stage: int) -> None:
-        place, step = self._place, self._commands.step
-        message = self._fit(message)
-        ours = stage == _MERGE_TARGET
+    def _merged(self, commit: str, message: str, *, is_own: bool) -> None:
+        place, is_target = self._place, commit == self.target
+        stage = _MERGE_TARGET if is_target else _REBASE_TARGET
         if place.is_own:
-            place.refuse_overwriting(target)
+            place.refuse_overwriting(commit)
         self._commands.wait_for_index(place.git_dir)
-        step.write("merge" if ours else AMONG_OTHERS, before=place.head(), after=target)
-        how = ("--no-edit", "--commit", "--no-squash", "--no-stat", "--ff" if ours else "--no-ff")
-        done = self._commands(
-            "merge", *how, f"--message={message}", no_dash(target), cwd=place.tree
-        )
+        name = "merge" if is_own else AMONG_OTHERS
+        self._commands.step.write(name, before=place.head(), after=commit)
+        how = ("--no-edit", "--commit", "--no-squash", "--no-stat", f"--message={message}")
+        way = ("--ff" if is_own else "--no-ff", no_dash(commit))
+        done = self._commands("merge", *how, *way, cwd=place.tree)
         if done.status == 0:
             return
         if self._resolve(stage):
@@ -236,7 +248,7 @@ class Joining:
             self._commands("merge", "--abort", cwd=place.tree, to_the_end=True)
         self._commands.stop_if_asked()
         hint = f"git status; if a hook refuses the message: {other_message('land.merge_message')}"
-        if line("merge-base", "HEAD", no_dash(target), cwd=place.tree) is None:
+        if line("merge-base", "HEAD", no_dash(commit), cwd=place.tree) is None:
             onto = suggested("git rebase --onto", place.target, "FIRST_COMMIT_OF_YOURS^")
             hint = f"they have no commit in common; if its history was replaced: {onto}"
         raise _refused(f"{place.target} cannot be merged", done, hint)
@@ -331,14 +343,14 @@ class Joining:
         if joined and os.path.exists(path):
             safe_open.write(path, _paragraph(joined).encode(errors="surrogateescape"), os.O_APPEND)
 
-    def _put_first(self, target: str, top: Top, *, is_new: bool) -> None:
+    def _put_first(self, top: Top) -> None:
         """Makes the target the first parent of the branch's last commit.
 
         A merge of the target that nobody else has is replaced by the same one with its parents
         exchanged; else a merge is added.
         """
-        others = top.parents[1:] == [target] and (is_new or not self._is_published(top.commit))
-        if others:
+        target = self.target
+        if top.parents[1:] == [target] and not self._is_published(top.commit):
             self._commit(top.commit, [target, top.parents[0]], top.message, top.author)
         else:
             message = self._by_hook(self._messages.merge(self._about))
@@ -391,7 +403,7 @@ class Joining:
         """Returns a message that is to be in git for good: a row or a branch may be named by a
         secret.
         """
-        return message if self._place.allows_secrets else redacted(message)
+        return message if self._place.store.allow_secrets else redacted(message)
 
     def _by_hook(self, message: str, setting: str = "land.merge_message") -> str:
         """Returns a message as the repository's hook leaves it. Raises `NotLanded` if that refuses
@@ -409,7 +421,7 @@ class Joining:
                 raise _refused(what, done, other_message(setting))
             with open(path, encoding="utf-8", errors="surrogateescape") as file:
                 made = file.read()
-        refusal = None if self._place.allows_secrets else secret_message(made)
+        refusal = None if self._place.store.allow_secrets else secret_message(made)
         if refusal is not None:
             raise refusal
         return made
@@ -495,13 +507,6 @@ def _text(data: bytes, encoding: bytes) -> str:
     with suppress(LookupError, UnicodeError):
         return data.decode(encoding.decode("ascii"), "surrogateescape")
     return data.decode(errors="surrogateescape")
-
-
-def _is_one_step(target: str, top: Top) -> bool:
-    """Returns whether the branch's last commit follows the target by first parents: a commit
-    between them would be a step of the target that nobody checked.
-    """
-    return target in (top.commit, *top.parents[:1])
 
 
 def _refused(what: str, done: Done, hint: str = "git status") -> NotLanded:

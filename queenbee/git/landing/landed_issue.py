@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from queenbee.checks.verification import VerificationRecord
     from queenbee.core.records import Assignment, Message
     from queenbee.core.reviews.review import Review
+    from queenbee.git.landing.commands import Changed
     from queenbee.git.landing.place import Place
     from queenbee.git.landing.refusals import TargetFails
     from queenbee.git.landing.requests import Request
@@ -398,25 +399,15 @@ class _IssueWork(Work):
             if lease.exclusive
         ]
 
-    def refuse_unjudged(self, contents: Mapping[str, Sequence[str]], head: str) -> None:
+    def refuse_unjudged(self, contents: Changed, head: str) -> None:
         """Raises `Conflict` for work on another issue that has not been judged."""
         tree = self.hive.layout.tree
         refuse_unjudged_work(self.hive, self.issues, tree=tree, head=head)
         refuse_ended_rows(self.hive, self.issues, contents, tree)
 
-    def is_unjudged(self, offer: Offer, contents: Mapping[str, Sequence[str]]) -> bool:
-        """Returns whether the branch of another droid has such work: its own turn says so."""
-        own = [offer.issue_id, *self.issues]  # Those are judged in this very step.
-        try:
-            refuse_unjudged_work(self.hive, own, tree=offer.tree, head=offer.head)
-            refuse_ended_rows(self.hive, own, contents, offer.tree)
-        except QueenError:
-            return True
-        return False
-
-    def keeps_out(self, offer: Offer, paths: Sequence[str]) -> bool:
-        """Returns whether another droid does not name an issue that it has, has mail to read first,
-        or somebody else holds files that it changed.
+    def keeps_out(self, offer: Offer, contents: Changed) -> bool:
+        """Returns whether another droid does not name an issue that it has, has mail to read first
+        or work that has not been judged, or somebody else holds files that it changed.
         """
         unread = self.hive.messages.inbox(unread=True, droid=offer.droid)
         # An offer names one issue. Mail about another of the droid's is looked at in its own turn.
@@ -429,10 +420,18 @@ class _IssueWork(Work):
         issues = [offer.issue_id, *(has if unread else ())]
         if any(stops_landing(each, one) for each in unread for one in issues):
             return True
-        leases = self.hive.reservations.covering(paths)
-        return any(
+        leases = self.hive.reservations.covering([*contents])
+        if any(
             each.exclusive and each.droid != offer.droid for of in leases.values() for each in of
-        )
+        ):
+            return True
+        own = [offer.issue_id, *self.issues]  # Those are judged in this very step.
+        try:
+            refuse_unjudged_work(self.hive, own, tree=offer.tree, head=offer.head)
+            refuse_ended_rows(self.hive, own, contents, offer.tree)
+        except QueenError:
+            return True
+        return False
 
     @property
     def is_alone(self) -> bool:  # type: ignore[override]

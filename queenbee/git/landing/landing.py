@@ -45,7 +45,7 @@ from queenbee.git.landing.work import MERGE, PROPOSED, REBASE, Landing, Offer, R
 from queenbee.git.proposing.standing import BEHIND
 from queenbee.git.upstream import Upstream
 from queenbee.services.waiting.landing_steps import Step, sweep
-from queenbee.services.waiting.landing_turn import LandingTurn, folder_of
+from queenbee.services.waiting.landing_turn import LandingTurn
 from queenbee.store import safe_open
 from queenbee.store.whole_files import keep, recall
 
@@ -88,7 +88,7 @@ def land(  # noqa: PLR0913 - by name
         turn.lets_go_first = one.lets_go_first
         one.begin(go_on=go_on)
         turn.entered = one.step.end
-        turn.checkout = checkout_path(one.place, turn.folder)
+        turn.checkout = checkout_path(one.place)
         turn.is_answered = one.is_over
         try:
             with turn:
@@ -153,22 +153,14 @@ class _One:
         self._tell = tell
         self.rules = rules
         self.work = work
-        self.place = Place.of(store)
-        self._folder = folder_of(store, self.place.target)
-        self.promised = Promised(self.place, self._folder)
-        self.step = Step.of(
-            self._folder,
-            self.place.tree,
-            git_dir=self.place.git_dir,
-            droid=store.actor,
-            target=self.place.target,
-            since=format_ms(store.now_ms()),
-        )
-        self.commands = Commands(interrupts, self.step)
-        self.commands.droid = store.actor
-        self.commands.tell_waiting = tell if rules.signs else None
-        self.place.commands = self.commands
-        self.joining = Joining(self.place, rules, work.subject())
+        self.place = place = Place.of(store, tell)
+        self.promised = Promised(place)
+        about = {"git_dir": place.git_dir, "droid": store.actor, "target": place.target}
+        about["since"] = format_ms(store.now_ms())
+        self.step = Step.of(place.folder, place.tree, **about)
+        tell_waiting = tell if rules.signs else None
+        self.commands = place.commands = Commands(interrupts, self.step, store.actor, tell_waiting)
+        self.joining = Joining(place, rules, work.subject())
         self.incoming: Incoming | None = None
         self._behind = os.path.join(self.place.git_dir, BEHIND)
         """Says what landed of this worktree that it does not have yet."""
@@ -223,7 +215,7 @@ class _One:
 
     @cached_property
     def _standing(self) -> StandingBack:
-        return StandingBack(self.place, self._folder)
+        return StandingBack(self.place)
 
     def lets_go_first(self) -> str | None:
         """Returns the droid that resolves a conflict on the lines that this branch changes."""
@@ -451,15 +443,8 @@ class _One:
         if self.place.main_tree:
             with Step.of(turn.folder, self.place.main_tree) as step:
                 healing.heal(self.commands, step, self.place.main, self._tell)
-        with Checkout.opened(self.place, turn.folder, self._tell) as checkout:
-            leading = Leading(
-                *(self._store, turn, self.place, checkout),
-                head=self._head,
-                rules=self.rules,
-                work=self.work,
-                promised=self.promised,
-                tell=self._tell,
-            )
+        with Checkout.opened(self.place) as checkout:
+            leading = Leading(turn, checkout, self._head, self.rules, self.work, self.promised)
             done, mine = leading.land(is_alone=self.offer() is None)
         self._note(mine)
         return done

@@ -35,11 +35,11 @@ from queenbee.store.trust import Trust, of_setting
 from queenbee.store.whole_files import keep, recall
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Sequence
 
     from queenbee.core.fold import Fields
     from queenbee.git.landing.checkout import Checkout
-    from queenbee.git.landing.place import Place
+    from queenbee.git.landing.commands import Changed
     from queenbee.git.landing.together.checked import Check
     from queenbee.git.landing.together.promised import Promised
     from queenbee.git.landing.work import Rules, Work
@@ -56,31 +56,27 @@ _MOST_TOLD = 200
 class Leading:
     """One turn at landing a branch: the commit `head` of a worktree."""
 
-    def __init__(  # noqa: PLR0913 - by name
+    def __init__(
         self,
-        store: Store,
         turn: LandingTurn,
-        own: Place,
         checkout: Checkout,
-        *,
         head: str,
         rules: Rules,
         work: Work,
         promised: Promised,
-        tell: Callable[[str], None],
     ) -> None:
-        self._store = store
         self._turn = turn
-        self._own = own
         self._checkout = checkout
+        self._own = checkout.worktree
+        self._store = checkout.store
+        self._tell = checkout.tell
         self._head = head
         self.rules: Rules = rules
         self._work = work
         self._promised = promised
-        self._tell = tell
         self.joining: Joining = Joining(checkout, rules, work.subject())
-        self._trial = Trial(checkout, self.joining, rules, work, tell)
-        self._judge = TargetJudge(checkout, turn.folder, self._check_of_target, tell)
+        self._trial = Trial(checkout, self.joining, rules, work)
+        self._judge = TargetJudge(checkout, self._check_of_target)
         self._judge.passes = work.target_passes
         self._told = 0
         """How many of the joined places were named to the user."""
@@ -121,13 +117,11 @@ class Leading:
             return self._proposed(commit, changed), {}
         before, members = self._own.tip(), trial.batch.members
         if self.rules.records:
-            commit, self._carried = with_records(
-                self._store, self._checkout, self.joining, commit, changed
-            )
+            commit, self._carried = with_records(self._checkout, self.joining, commit, changed)
         mine = self._promise(commit, before, changed)
         trial.is_alone = not self._are_in()  # It lands, whoever else comes and goes.
-        where = (self._checkout.tree, self._turn.folder, self.joining.target)
-        advance = Advance(self._own, *where, self._carried, self._tell)
+        where = (self._checkout.tree, self.joining.target)
+        advance = Advance(self._own, *where, self._carried)
         everything = {*changed, *(path for each in members for path in each.changed)}
         try:
             landed = None if trial.is_alone else advance.to(commit, everything)
@@ -191,9 +185,8 @@ class Leading:
         checkout, work = self._checkout, self._work
         self._take_rules(self._own.tip(), self._head)
         self._stop_bringing_back()
-        checkout.go_to(self._head)
         self.joining.joined.clear()
-        top = self.joining.join()
+        top = self.joining.join(checkout, self._head)
         self._tell_joined()
         contents = checkout.changed(self._own.tree, work.issue_id)
         changed = [*contents]
@@ -249,7 +242,7 @@ class Leading:
             self._work.target_fails(error)
         return error
 
-    def _show_check_files(self, contents: Mapping[str, Sequence[str]]) -> None:
+    def _show_check_files(self, contents: Changed) -> None:
         """Says what the branch changes of the check. Raises `CheckGuarded` if that waits for a
         person.
         """
@@ -268,7 +261,7 @@ class Leading:
                 self._work.check_waits(files, str(error.hint))
             raise
 
-    def _stop_undoing(self, changed: dict[str, list[str]]) -> None:
+    def _stop_undoing(self, changed: Changed) -> None:
         """Raises `NotLanded`, once, for files that the branch puts back to what they were before
         landings of others.
         """
@@ -312,7 +305,7 @@ class Leading:
         listed = git("log", *only, *commits, "--", cwd=self._own.tree)
         return sorted({*names_in(listed)})
 
-    def _stop_marked(self, changed: dict[str, list[str]]) -> None:
+    def _stop_marked(self, changed: Changed) -> None:
         """Raises `NotLanded`, once, for files in which the markers of a conflict were left."""
         files = with_markers(self._checkout.tree, changed)
         where = named([*files.values()], SHOWN)

@@ -12,8 +12,6 @@ from queenbee.core.text import named, shell_word, suggested
 from queenbee.errors import ExternalFailure, InvalidInput, Unreadable
 from queenbee.git.contents.hive_files import refuse_unreadable
 from queenbee.git.landing.commands import (
-    RAW,
-    contents,
     differing,
     git,
     is_commit,
@@ -40,10 +38,12 @@ from queenbee.git.trees.own_branch import refuse_not_own
 from queenbee.git.trees.submodules import unseen
 from queenbee.git.upstream import Upstream, no_target
 from queenbee.git.worktrees.left_locks import Where
+from queenbee.services.waiting.landing_turn import folder_of
 from queenbee.store.git_files.main_worktree import refuse_lost
 from queenbee.store.git_files.worktrees import (
     Worktree,
     branch_head,
+    commit_at,
     current_branch,
     real_ref,
     rebased,
@@ -56,10 +56,10 @@ from queenbee.store.git_files.worktrees import (
 from queenbee.store.git_trees import git_tree
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import Self
 
-    from queenbee.git.landing.commands import Commands
+    from queenbee.git.landing.commands import Changed, Commands
     from queenbee.services.open_store import Store
     from queenbee.store.git_trees import GitTree
     from queenbee.store.layout import Layout
@@ -79,16 +79,23 @@ class Place:
     """Whether it is somebody's, and not the hive's own checkout."""
 
     def __init__(
-        self, layout: Layout, here: GitTree, branch: str, target: str, *, allows_secrets: bool
+        self,
+        store: Store,
+        here: GitTree,
+        branch: str,
+        target: str,
+        tell: Callable[[str], None] = lambda _: None,
     ) -> None:
-        self.layout = layout
-        self.upstream: Upstream | None = Upstream.of_target(layout)
+        self.store = store
+        self.layout: Layout = store.layout
+        self.tell = tell
+        self.folder: str = folder_of(store, target)
+        """That of the line of those who land."""
+        self.upstream: Upstream | None = Upstream.of_target(store.layout)
         """The branch of a remote on which work lands; None if it lands on one of here."""
         self.commands: Commands
         self.objects: Objects = Objects(here.tree)
         """Reads commits and files of commits; to be closed."""
-        self.allows_secrets = allows_secrets
-        """Whether a message may hold what looks like a secret."""
         self.tree: str = here.tree
         self.git_dir: str = here.git_dir
         self.common_dir: str = here.common_dir
@@ -103,10 +110,9 @@ class Place:
         self.main: Where = Where(self.main_tree, here.common_dir, here.common_dir, self.target_name)
 
     @classmethod
-    def of(cls, store: Store) -> Self:
+    def of(cls, store: Store, tell: Callable[[str], None]) -> Self:
         """Returns the worktree that the actor is in. Raises as `landing_branch` does."""
-        here, branch, target = landing_branch(store.layout)
-        return cls(store.layout, here, branch, target, allows_secrets=store.allow_secrets)
+        return cls(store, *landing_branch(store.layout), tell)
 
     @property
     def main_has_target(self) -> bool:
@@ -256,14 +262,11 @@ class Place:
                 files=lost,
             )
 
-    def changed(self, tree: str, issue_id: str | None) -> dict[str, list[str]]:
-        """Returns the files that differ from the target, as `contents` does. Raises `NothingToLand`
-        if none do, with what ends the issue, and `NotLanded` for a commit of another repository
-        that only `tree` has.
+    def changed(self, tree: str, issue_id: str | None) -> Changed:
+        """Returns what differs from the target. Raises `NothingToLand` if nothing does, with what
+        ends the issue, and `NotLanded` for a commit of another repository that only `tree` has.
         """
-        # A `.gitmodules` may ask git not to show that a submodule has moved.
-        wanted = ("diff", *RAW, "--ignore-submodules=none", no_dash(self.target_ref), "HEAD", "--")
-        changed = contents(git(*wanted, cwd=self.tree))
+        changed = differing(self.tree, self.tip(), self.head())
         if not changed and self.has(self.head()):
             is_dirty = git("status", "--porcelain=v1", "--", ".", f":(exclude){_HIVE}", cwd=tree)
             done = "if it is done all the same: queen complete" if issue_id else "queen next"
@@ -338,9 +341,11 @@ class Place:
             return amended_as(self.tree, commit, f"{before}..{ref}")
         return None
 
-    def is_linear(self, since: str) -> bool:
-        """Returns whether this worktree's commits since another one have no merge among them."""
-        asked = ("rev-list", "--max-count=1", "--merges", no_dash(f"{since}..HEAD"))
+    def is_linear(self, since: str, head: str = "HEAD") -> bool:
+        """Returns whether the commits of this worktree, or up to `head`, since another one have no
+        merge among them.
+        """
+        asked = ("rev-list", "--max-count=1", "--merges", no_dash(f"{since}..{head}"))
         return line(*asked, cwd=self.tree) is None
 
     def is_ancestor(self, before: str, after: str) -> bool:
@@ -352,7 +357,7 @@ class Place:
         tree = self.main_tree
         asked = ("status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames")
         changed = {each[3:] for each in names_in(git(*asked, cwd=tree))}
-        files = sorted(changed & set(differing(tree, "HEAD", head)))
+        files = sorted(changed & set(differing(tree, commit_at(tree), head)))
         # The records change all the time, and are in the way of none but themselves.
         files = [each for each in files if not each.startswith(f"{_HIVE}/")] or files
         return MainBlocked(

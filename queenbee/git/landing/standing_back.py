@@ -27,16 +27,15 @@ KEPT_S = 180.0
 class StandingBack:
     """Which landings have to let others go first."""
 
-    def __init__(self, place: Place, folder: str) -> None:
+    def __init__(self, place: Place) -> None:
         self._place = place
-        self._folder = folder
         self._known: dict[tuple[str, ...], bool] = {}
 
     def for_whom(self, commit: str, tree: str, joins: Joins) -> str | None:
         """Returns the droid that resolves a conflict on lines which a commit of a worktree changes,
         safe to show; None if there is none.
         """
-        for fields in landing_steps.left_lately(self._folder, KEPT_S):
+        for fields in landing_steps.left_lately(self._place.folder, KEPT_S):
             head, target = fields.get("before"), fields.get("after")
             if fields.get("tree") == tree or not (is_commit(head) and is_commit(target)):
                 continue

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from queenbee.core.fold import Fields
     from queenbee.git.landing.arrivals import Arrival
+    from queenbee.git.landing.commands import Changed
     from queenbee.git.landing.place import Place
     from queenbee.git.landing.refusals import TargetFails
     from queenbee.git.objects import Objects
@@ -298,16 +299,12 @@ class Work:
     def target_passes(self, target: str) -> None:
         """Called when its check has passed on the target."""
 
-    def refuse_unjudged(self, contents: Mapping[str, Sequence[str]], head: str) -> None:
+    def refuse_unjudged(self, contents: Changed, head: str) -> None:
         """Refuses a commit with work that others have still to judge; `contents` has the blobs of
         each file before and after.
         """
 
-    def is_unjudged(self, offer: Offer, contents: Mapping[str, Sequence[str]]) -> bool:
-        """Returns whether the branch of another droid has such work."""
-        return False
-
-    def keeps_out(self, offer: Offer, paths: Sequence[str]) -> bool:
+    def keeps_out(self, offer: Offer, contents: Changed) -> bool:
         """Returns whether the branch of another droid must wait for its own turn."""
         return False
 

@@ -23,8 +23,9 @@ from queenbee.store.git_files.worktrees import branch_head, target_branch, targe
 from queenbee.workflows.completing import judged_first
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
+    from queenbee.git.landing.commands import Changed
     from queenbee.workflows.complete_hive import Hive
 
 _TRACKER = ".beads/issues.jsonl"
@@ -77,7 +78,7 @@ def refuse_unjudged_work(
 
 
 def refuse_ended_rows(
-    hive: Hive, issues: Sequence[str | None], contents: Mapping[str, Sequence[str]], tree: str
+    hive: Hive, issues: Sequence[str | None], contents: Changed, tree: str
 ) -> None:
     """Raises `Conflict` if what an agent of a team lands from a tree ends the row of another issue
     in the tracker's file, whose checks have not passed. `contents` has the blobs of each file

@@ -17,7 +17,6 @@ from queenbee.core.text import named, suggested
 from queenbee.errors import ExternalFailure, Unreadable
 from queenbee.git.contents.hive_files import is_record
 from queenbee.git.landing.commands import ACTION, git, is_commit, merge_in_memory
-from queenbee.git.landing.moving.changed_since import changed_since
 from queenbee.git.landing.refusals import SHOWN, NotLanded, locked
 from queenbee.git.run import names_in
 from queenbee.git.unfinished import keep_worktree
@@ -79,60 +78,37 @@ def heal(commands: Commands, step: Step, where: Where, tell: Callable[[str], Non
     """
     if not step.name:
         return
-    before, after = (str(step.fields.get(each) or "") for each in ("before", "after"))
-    found = _found(where, before, after, step) if before and after else None
+    before, after = _ends(step)
+    found = _found(where, step) if before and after else None
     do = remedy(step.name, found) if found is not None else ""
-    if do:
+    if do and found is not None:
         _remove_locks(step, where)
-    if do == "abort" and found is not None:
-        _take_back(commands, step, found, where, (before, after), tell)
-    carried = carried_in(step.fields.get("carried"))
-    if do:
-        _take_records_back(commands, step, where.tree, (before, after), carried)
-        after = (_merged(after, where.tree) if step.name == "merge" else None) or after
-        _restore(commands, step, where.tree, (before, after), tell, carried)
+        move = _Move(commands, step, where.tree, before, after)
+        if do == "abort":
+            _take_back(move, found, where, tell)
+        move.take_records_back()
+        if step.name == "merge":
+            move.after = _merged(after, where.tree) or after
+        move.undo(tell)
     if is_unfinished(step, where):
         step.write("conflict")
     else:
         step.end()
 
 
-def _take_records_back(
-    commands: Commands,
-    step: Step,
-    tree: str,
-    move: tuple[str, str],
-    carried: Sequence[str],
-) -> None:
-    """Gives the index the records that it had, also on a full disk: the files that git wrote there
-    go first.
-    """
-    before, after = move
-    try:
-        keep_in_index(tree, after, before, carried)
-    except ExternalFailure:
-        changed = [each for each in _changes(tree, before, after) if each.path not in carried]
-        index = _index(tree)
-        if any(index.get(each.path) != each.before for each in changed):
-            raise
-        _restore_files(commands, step, tree, (before, after), changed)
-        keep_in_index(tree, after, before, carried)
+def _ends(step: Step) -> tuple[str, str]:
+    """Returns the commits between which a step moves."""
+    before, after = (str(step.fields.get(each) or "") for each in ("before", "after"))
+    return before, after
 
 
-def _take_back(
-    commands: Commands,
-    step: Step,
-    found: Found,
-    where: Where,
-    move: tuple[str, str],
-    tell: Callable[[str], None],
-) -> None:
+def _take_back(move: _Move, found: Found, where: Where, tell: Callable[[str], None]) -> None:
     if found.is_touched:  # By a landing that joined a conflict, or by somebody else.
         keep_touched(where, tell)
     if found.open == "rebase":
         # What git wrote for the first of its moves; aborting knows only what git tracks.
-        _restore(commands, step, where.tree, move, tell)
-    done = commands(no_dash(found.open), "--abort", cwd=where.tree, to_the_end=True)
+        move.undo(tell)
+    done = move.commands(no_dash(found.open), "--abort", cwd=where.tree, to_the_end=True)
     if done.status != 0:  # The step stays: the next one tries again.
         raise NotLanded(
             f"the {found.open} in {where.tree} cannot be taken back: {done.said}",
@@ -147,20 +123,6 @@ def keep_touched(where: Where, tell: Callable[[str], None]) -> None:
         tell(f"what was changed in {where.tree} is kept: {suggested('git show', kept)}")
 
 
-def keep_in_index(tree: str, before: str, after: str, carried: Sequence[str]) -> None:
-    """Gives the index of a worktree the records of a commit to which git is about to move it: git
-    then leaves their files alone.
-    """
-    if carried:
-        put_in_index(tree, before, after, set(carried))
-
-
-def carried_in(said: object) -> list[str]:
-    """Returns the records that a step says are carried."""
-    listed = said if isinstance(said, list) else []
-    return [each for each in listed if isinstance(each, str) and is_record(each)]
-
-
 def put_in_index(
     tree: str,
     before: str,
@@ -168,14 +130,19 @@ def put_in_index(
     paths: Collection[str],
     repository: dict[str, str] | None = None,
 ) -> None:
+    """Gives the index of a worktree these files of a commit to which git is about to move it: git
+    then leaves the files themselves alone.
+    """
     entries = ""
-    for each in (each for each in _changes(tree, before, after) if each.path in paths):
-        _, there = each.before or ("", before)
-        mode, blob = each.after or ("0", "0" * len(there))  # A file that is gone.
-        entries += f"{mode} {blob}\t{each.path}\0"
-    stdin = entries.encode(errors="surrogateescape")
-    how = ("update-index", "--add", "-z", "--index-info")
-    git(*how, cwd=tree, stdin=stdin, repository=repository or {})
+    for each in _changes(tree, before, after) if paths else ():
+        if each.path in paths:
+            _, there = each.before or ("", before)
+            mode, blob = each.after or ("0", "0" * len(there))  # A file that is gone.
+            entries += f"{mode} {blob}\t{each.path}\0"
+    if entries:
+        stdin = entries.encode(errors="surrogateescape")
+        how = ("update-index", "--add", "-z", "--index-info")
+        git(*how, cwd=tree, stdin=stdin, repository=repository or {})
 
 
 def _committed_by_others(where: Where) -> list[str]:
@@ -194,21 +161,17 @@ def _committed_by_others(where: Where) -> list[str]:
 
 def is_unfinished(step: Step, where: Where) -> bool:
     """Returns whether a merge or rebase that a landing began is left to the droid."""
-    found = _left(step, where)
+    found = _found(where, step)
     return bool(found.open) and found.is_ours
 
 
 def is_touched(step: Step, where: Where) -> bool:
     """Returns whether somebody has worked on what was left to the droid."""
-    return _left(step, where).is_touched
+    return _found(where, step).is_touched
 
 
-def _left(step: Step, where: Where) -> Found:
-    before, after = (str(step.fields.get(each) or "") for each in ("before", "after"))
-    return _found(where, before, after, step)
-
-
-def _found(where: Where, before: str, after: str, step: Step) -> Found:
+def _found(where: Where, step: Step) -> Found:
+    before, after = _ends(step)
     rebase = os.path.join(where.git_dir, "rebase-merge")
     if os.path.isdir(rebase):
         began, onto = (_first_line(os.path.join(rebase, each)) for each in ("orig-head", "onto"))
@@ -220,10 +183,13 @@ def _found(where: Where, before: str, after: str, step: Step) -> Found:
     if not theirs:
         return Found(is_before, "", False, False)
     is_ours = is_before and theirs == after
+    return Found(is_before, "merge", is_ours, is_ours and _is_touched(where.tree, step))
+
+
+def _joined_in(step: Step) -> Fields:
+    """Returns the files whose conflicts a landing has joined, each with its blob."""
     joined = step.fields.get("joined")
-    known = joined if isinstance(joined, dict) else {}
-    is_touched = is_ours and _is_touched(where.tree, before, after, known)
-    return Found(is_before, "merge", is_ours, is_touched)
+    return joined if isinstance(joined, dict) else {}
 
 
 def _is_resolved(where: Where, step: Step) -> bool:
@@ -232,32 +198,29 @@ def _is_resolved(where: Where, step: Step) -> bool:
     """
     left = "AUTO_MERGE" if os.path.exists(os.path.join(where.git_dir, "AUTO_MERGE")) else "HEAD"
     changed = names_in(git("diff", "--name-only", "-z", left, "--", cwd=where.tree))
-    joined = step.fields.get("joined")
-    known: Fields = joined if isinstance(joined, dict) else {}
+    known = _joined_in(step)
     is_as_left = all(_is_joined(where.tree, each, known.get(each)) for each in changed)
     return not is_as_left or bool(_committed_by_others(where))
 
 
-def _is_touched(tree: str, before: str, theirs: str, joined: Fields) -> bool:
+def _is_touched(tree: str, step: Step) -> bool:
     """Returns whether a merge is not as git left it, or with conflicts that the landing joined."""
+    (before, theirs), joined = _ends(step), _joined_in(step)
     merged = _merged(theirs, tree)
     if merged is None:
         return True
-    changes = {each.path: each for each in _changes(tree, before, merged)}
-    unmerged = set(names_in(git("diff", "--name-only", "--diff-filter=U", "-z", cwd=tree)))
-    others = _dirty(tree) - unmerged - set(changes)
-    return (
-        bool(others)
-        or any(
-            os.path.lexists(where := os.path.join(tree, path)) and _content(where) is None
-            for path in changes
-        )
-        or any(
-            _content(os.path.join(tree, path)) != _wanted(tree, each.after, path, merged)
-            for path, each in changes.items()
-            if not _is_joined(tree, path, joined.get(path))
-        )
-    )
+    changes = _changes(tree, before, merged)
+    unmerged = names_in(git("diff", "--name-only", "--diff-filter=U", "-z", cwd=tree))
+    if _dirty(tree) - {*unmerged, *(each.path for each in changes)}:
+        return True
+    for each in changes:
+        there = _content(where := os.path.join(tree, each.path))
+        if there is None and os.path.lexists(where):
+            return True
+        is_joined = _is_joined(tree, each.path, joined.get(each.path))
+        if not is_joined and there != _wanted(tree, each.after, each.path, merged):
+            return True
+    return False
 
 
 def _is_joined(tree: str, path: str, blob: object) -> bool:
@@ -274,68 +237,116 @@ def _remove_locks(step: Step, where: Where) -> None:
         raise locked(where.tree, kept[0])
 
 
-def _restore(
-    commands: Commands,
-    step: Step,
-    tree: str,
-    move: tuple[str, str],
-    tell: Callable[[str], None],
-    carried: Collection[str] = (),
-) -> None:
-    if _commit(tree) == move[0] and (left := restore(commands, step, tree, move, carried)):
-        tell(
-            f"these files of {tree} were changed meanwhile, and left alone by the landing: "
-            f"{named(left, SHOWN)}"
-        )
+class _Move:
+    """A move of a worktree from one commit or tree to another, of which git has done some."""
 
+    def __init__(self, commands: Commands, step: Step, tree: str, before: str, after: str) -> None:
+        self.commands = commands
+        self._step = step
+        self._tree = tree
+        self._before = before
+        self.after: str = after
+        said = step.fields.get("carried")
+        listed = said if isinstance(said, list) else []
+        self._carried = [each for each in listed if isinstance(each, str) and is_record(each)]
+        """The records that git leaves alone: they are in the main worktree already."""
 
-def restore(
-    commands: Commands,
-    step: Step,
-    tree: str,
-    move: tuple[str, str],
-    carried: Collection[str] = (),
-) -> list[str]:
-    """Undoes what git had done of a move from one commit or tree to another; returns the files
-    that it left alone: they have another content than git would have written, or, in the main
-    worktree, had it before. Git wrote none of those that were `carried`.
-    """
-    before, after = move
-    changed = [each for each in _changes(tree, before, after) if each.path not in carried]
-    index = _index(tree)
-    if all(index.get(each.path) == each.after for each in changed):
-        # Files and index were moved, the branch was not: git takes both back, and knows which
-        # files have other changes.
-        done = commands(
-            "read-tree", "-m", "-u", no_dash(after), no_dash(before), cwd=tree, to_the_end=True
-        )
-        if done.status == 0:
-            return []
-        # A record that only the new commit has, say: git takes back all of them, or none.
-        put_in_index(tree, after, before, {each.path for each in changed})
-    elif any(index.get(each.path) != each.before for each in changed):
-        return [each.path for each in changed if index.get(each.path) != each.before]
-    return _restore_files(commands, step, tree, move, changed)
+    def take_records_back(self) -> None:
+        """Gives the index the records that it had, also on a full disk: the files that git wrote
+        go first.
+        """
+        move = (self._tree, self.after, self._before, self._carried)
+        try:
+            put_in_index(*move)
+        except ExternalFailure:
+            changed = self._changed()
+            index = _index(self._tree)
+            if any(index.get(each.path) != each.before for each in changed):
+                raise
+            self._restore_files(changed)
+            put_in_index(*move)
 
+    def undo(self, tell: Callable[[str], None]) -> None:
+        """Takes it back where the worktree still has its commit."""
+        if _commit(self._tree) == self._before and (left := self._undo()):
+            tell(
+                f"these files of {self._tree} were changed meanwhile, and left alone by the "
+                f"landing: {named(left, SHOWN)}"
+            )
 
-def _restore_files(
-    commands: Commands,
-    step: Step,
-    tree: str,
-    move: tuple[str, str],
-    changed: Sequence[_Change],
-) -> list[str]:
-    """Restores files that the index has as they were, new ones first: these make room."""
-    left = []
-    dirty = _dirty(tree)
-    # What git added goes first: there may be a file where it made a folder.
-    for each in sorted(changed, key=lambda change: change.before is not None):
-        there = os.path.lexists(os.path.join(tree, each.path))
-        touched = each.path in dirty if each.before is not None else there
-        is_git = step.name != "advance" or changed_since(step, tree, each.path)
-        if touched and not (is_git and _restore_file(commands, tree, each, *move)):
-            left.append(each.path)
-    return left
+    def _undo(self) -> list[str]:
+        """Returns the files that it left alone: they have another content than git would have
+        written, or, in the main worktree, had it before.
+        """
+        changed, index = self._changed(), _index(self._tree)
+        if all(index.get(each.path) == each.after for each in changed):
+            # Files and index were moved, the branch was not: git takes both back, and knows which
+            # files have other changes.
+            how = ("read-tree", "-m", "-u", no_dash(self.after), no_dash(self._before))
+            if self.commands(*how, cwd=self._tree, to_the_end=True).status == 0:
+                return []
+            # A record that only the new commit has, say: git takes back all of them, or none.
+            paths = {each.path for each in changed}
+            put_in_index(self._tree, self.after, self._before, paths)
+        elif left := [each.path for each in changed if index.get(each.path) != each.before]:
+            return left
+        return self._restore_files(changed)
+
+    def _changed(self) -> list[_Change]:
+        changes = _changes(self._tree, self._before, self.after)
+        return [each for each in changes if each.path not in self._carried]
+
+    def _restore_files(self, changed: Sequence[_Change]) -> list[str]:
+        """Restores files that the index has as they were, new ones first: these make room."""
+        left, dirty = [], _dirty(self._tree)
+        # What git added goes first: there may be a file where it made a folder.
+        for each in sorted(changed, key=lambda change: change.before is not None):
+            there = os.path.lexists(os.path.join(self._tree, each.path))
+            touched = each.path in dirty if each.before is not None else there
+            where = (self._step, self._tree, each.path)
+            is_git = self._step.name != "advance" or _changed_since(*where)
+            if touched and not (is_git and self._restore_file(each)):
+                left.append(each.path)
+        return left
+
+    def _restore_file(self, change: _Change) -> bool:
+        """Gives a file its old content, unless something else is there than git had, has written or
+        had begun to write; returns whether it has the old one.
+        """
+        path = os.path.join(self._tree, change.path)
+        if not self._is_of_git(change):
+            return False
+        if change.before is not None:
+            how = ("checkout-index", "-f", "--", change.path)
+            return self.commands(*how, cwd=self._tree, to_the_end=True).status == 0
+        with suppress(OSError, Unreadable):
+            safe_open.unlink(path)
+            _remove_empty_folders(self._tree, os.path.dirname(path))
+        return not os.path.lexists(path)
+
+    def _is_of_git(self, change: _Change) -> bool:
+        """Returns whether a path has what git had there, has written or had begun to write, of that
+        type, too; or nothing. A folder, a link, a FIFO in its place or above it is somebody's.
+        """
+        tree, path = self._tree, os.path.join(self._tree, change.path)
+        if not _is_below_folders(tree, change.path):
+            return False
+        try:
+            mode = os.lstat(path).st_mode
+        except FileNotFoundError:
+            return True
+        except OSError:
+            return False
+        if stat.S_ISDIR(mode):
+            return _is_submodule(change.before) or not safe_open.names_in(path)
+        there = _content(path)
+        if there is None:
+            return False
+        old = _wanted(tree, change.before, change.path, self._before)
+        if _has_mode(tree, mode, change.before) and there == old:
+            return True
+        new = _wanted(tree, change.after, change.path, self.after)
+        return _has_mode(tree, mode, change.after) and new is not None and new.startswith(there)
 
 
 class _Change(NamedTuple):
@@ -376,45 +387,18 @@ def _dirty(tree: str) -> set[str]:
     return set(names_in(listed))
 
 
-def _restore_file(commands: Commands, tree: str, change: _Change, before: str, after: str) -> bool:
-    """Gives a file its old content, unless something else is there than git had, has written or had
-    begun to write; returns whether it has the old one.
-    """
-    path = os.path.join(tree, change.path)
-    if not _is_of_git(tree, change, before, after):
-        return False
-    if change.before is not None:
-        done = commands("checkout-index", "-f", "--", change.path, cwd=tree, to_the_end=True)
-        return done.status == 0
-    with suppress(OSError, Unreadable):
-        safe_open.unlink(path)
-        _remove_empty_folders(tree, os.path.dirname(path))
-    return not os.path.lexists(path)
+def _changed_since(step: Step, tree: str, path: str) -> bool:
+    """Returns whether a file of a worktree, or the folder that it is missing from, has changed
+    since a step was written. Nobody can set that time back: what a person cut, removed or wrote
+    before is theirs, even if git would have written just that.
 
-
-def _is_of_git(tree: str, change: _Change, before: str, after: str) -> bool:
-    """Returns whether a path has what git had there, has written or had begun to write, of that
-    type, too; or nothing. A folder, a link, a FIFO in its place or above it is somebody's.
+    On another device than the step, whose clock may differ, all may have.
     """
-    path = os.path.join(tree, change.path)
-    if not _is_below_folders(tree, change.path):
-        return False
-    try:
-        mode = os.lstat(path).st_mode
-    except FileNotFoundError:
-        return True
-    except OSError:
-        return False
-    if stat.S_ISDIR(mode):
-        return _is_submodule(change.before) or not safe_open.names_in(path)
-    there = _content(path)
-    if there is None:
-        return False
-    old = _wanted(tree, change.before, change.path, before)
-    if _has_mode(tree, mode, change.before) and there == old:
-        return True
-    new = _wanted(tree, change.after, change.path, after)
-    return _has_mode(tree, mode, change.after) and new is not None and new.startswith(there)
+    where = os.path.join(tree, path)
+    while not os.path.lexists(where) and where.startswith(tree + os.sep):
+        where = os.path.dirname(where)
+    found, begun = os.lstat(where), os.fstat(step.fd)
+    return found.st_dev != begun.st_dev or found.st_ctime_ns >= begun.st_mtime_ns
 
 
 def _is_below_folders(tree: str, path: str) -> bool:

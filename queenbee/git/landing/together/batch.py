@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from queenbee.git.landing.checkout import Checkout
+    from queenbee.git.landing.commands import Changed
     from queenbee.git.landing.conflicts import Joined
     from queenbee.git.landing.joining import Joining
     from queenbee.git.landing.work import Offer
@@ -30,7 +31,7 @@ class Member(NamedTuple):
     """A branch in a batch, the files that it changes there, and where both sides were kept."""
 
     offer: Offer
-    changed: Sequence[str]
+    changed: Changed
     joined: Sequence[Joined]
 
 
@@ -52,7 +53,7 @@ class Batch:
         self,
         offered: Sequence[Offer],
         most: int,
-        is_held: Callable[[Offer, dict[str, list[str]]], bool],
+        is_held: Callable[[Offer, Changed], bool],
     ) -> str:
         """Merges more of the offered branches, one after the other, until they are `most`; returns
         the commit to land. One that conflicts, or whose files are held, waits for its own turn.
@@ -89,13 +90,13 @@ class Batch:
         self.members, self.rows = [], [self._base]
         self._tried.clear()
 
-    def _add(self, offer: Offer, is_held: Callable[[Offer, dict[str, list[str]]], bool]) -> None:
+    def _add(self, offer: Offer, is_held: Callable[[Offer, Changed], bool]) -> None:
         place, before = self._place, self.rows[-1]
         known = len(self._joining.joined)
         self._tried.add(offer.entry)
-        changed: dict[str, list[str]] = {}
+        changed: Changed = {}
         if self._joining.add(before, offer):
-            changed = differing(place.tree, before, "HEAD")
+            changed = differing(place.tree, before, place.head())
         own = any(each.startswith(".beads/") for each in changed)
         # One that takes back what others landed, has markers or a commit of a submodule that is
         # only here, is told that itself.
@@ -107,6 +108,6 @@ class Batch:
         if not changed or own or odd or is_held(offer, changed):
             place.go_to(before)
         else:
-            self.members.append(Member(offer, [*changed], self._joining.joined[known:]))
+            self.members.append(Member(offer, changed, self._joining.joined[known:]))
             self.rows.append(place.head())
         del self._joining.joined[known:]  # They are told to whose branch it is.

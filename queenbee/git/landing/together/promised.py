@@ -30,10 +30,9 @@ _MOST_FILES = 100
 class Promised(Promises):
     """The promises to one worktree, and those that it gives as the leader of others."""
 
-    def __init__(self, place: Place, folder: str) -> None:
-        super().__init__(folder, place.tree)
+    def __init__(self, place: Place) -> None:
+        super().__init__(place.folder, place.tree)
         self._place = place
-        self._folder = folder
         self._asked = os.path.join(place.git_dir, ASKED)
 
     def ask(self, head: str, offer: Mapping[str, object] | None) -> None:
@@ -54,7 +53,7 @@ class Promised(Promises):
         """Returns it too if somebody is about to keep it, though this worktree left the line."""
         for each in self.all():
             while not (kept := self.kept()):
-                if not waiting_line.is_live(self._folder, str(each.get("leader"))):
+                if not waiting_line.is_live(self._place.folder, str(each.get("leader"))):
                     break
                 time.sleep(_AGAIN_S)
             if kept:
@@ -77,11 +76,11 @@ class Promised(Promises):
         """Promises each branch the commit that is to land; returns what this one's says."""
         droids = [str(own["droid"]), *(each.offer.droid for each in members)]
         for each in members:
-            Promises(self._folder, each.offer.tree).add(
+            Promises(self._place.folder, each.offer.tree).add(
                 **said,
                 head=each.offer.head,
                 issue_id=each.offer.issue_id,
-                changed=each.changed[:_MOST_FILES],
+                changed=[*each.changed][:_MOST_FILES],
                 joined=[asdict(each) for each in each.joined],
                 landed_with=[droid for droid in droids if droid != each.offer.droid],
                 record=work.record_of(each.offer),

@@ -25,14 +25,13 @@ if TYPE_CHECKING:
 
     from queenbee.git.landing.joining import Joining
     from queenbee.git.landing.place import Place
-    from queenbee.services.open_store import Store
 
 _HIVE = ".beads"
 _INDEX = "queenbee-index"
 
 
 def with_records(
-    store: Store, place: Place, joining: Joining, commit: str, changed: Collection[str]
+    place: Place, joining: Joining, commit: str, changed: Collection[str]
 ) -> tuple[str, Sequence[str]]:
     """Returns the commit to land in place of one that was checked, and the records that it carries;
     the same commit where there is nothing to carry, or where that cannot be done. `changed` has
@@ -41,15 +40,16 @@ def with_records(
     The target may have got other records meanwhile: then the commit follows those.
     """
     try:
-        return _with_records(store, place, joining, commit, changed)
+        return _with_records(place, joining, commit, changed)
     except (OSError, QueenError):  # They wait for the next landing.
         return commit, ()
 
 
 def _with_records(
-    store: Store, place: Place, joining: Joining, commit: str, changed: Collection[str]
+    place: Place, joining: Joining, commit: str, changed: Collection[str]
 ) -> tuple[str, Sequence[str]]:
-    target, tip, tree, main = joining.target, place.tip(), place.tree, place.main_tree
+    store, tree, main = place.store, place.tree, place.main_tree
+    target, tip = joining.target, place.tip()
     if not place.main_has_target:
         return commit, ()
     since = differing(tree, target, tip) if tip != target else []

@@ -89,9 +89,9 @@ def target_verdict(folder: str) -> TargetVerdict | None:
         return None
 
 
-def known_verdict(folder: str, place: Place, tip: str, check: Check) -> TargetVerdict | None:
+def known_verdict(place: Place, tip: str, check: Check) -> TargetVerdict | None:
     """Returns what is known of a commit of the target: of the same files, but for records."""
-    kept = target_verdict(folder)
+    kept = target_verdict(place.folder)
     if kept is None or kept.is_old:
         return None
     if (kept.check, kept.setup) != (check.command, setup_key(place.layout)):
@@ -107,18 +107,12 @@ def keep_verdict(folder: str, verdict: TargetVerdict) -> None:
 class TargetJudge:
     """Judges the target in the checkout of whoever has the turn."""
 
-    def __init__(
-        self,
-        checkout: Checkout,
-        folder: str,
-        check: Callable[[], Check | None],
-        tell: Callable[[str], None],
-    ) -> None:
+    def __init__(self, checkout: Checkout, check: Callable[[], Check | None]) -> None:
         """`check` finds the check that the target has of itself."""
         self._checkout = checkout
-        self._folder = folder
+        self._folder = checkout.folder
         self._check = check
-        self._tell = tell
+        self._tell = checkout.tell
         self.passes: Callable[[str], None] = lambda _: None
         """Called with the target once it has passed."""
         self.was_emptied: bool = False
@@ -133,7 +127,7 @@ class TargetJudge:
         return check is not None and self._known(tip, check) is not None
 
     def _known(self, tip: str, check: Check) -> TargetVerdict | None:
-        return known_verdict(self._folder, self._checkout, tip, check)
+        return known_verdict(self._checkout, tip, check)
 
     def blame(self, tip: str, branches: Sequence[str]) -> tuple[TargetFails | None, bool]:
         """Returns the refusal if the target itself fails, with whether that was found just now.

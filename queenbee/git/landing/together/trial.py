@@ -16,10 +16,11 @@ from queenbee.git.landing.work import offers
 from queenbee.git.worktrees.preparing import copied, setup_key
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from queenbee.checks.consent import SeenCommand
     from queenbee.git.landing.checkout import Checkout
+    from queenbee.git.landing.commands import Changed
     from queenbee.git.landing.joining import Joining
     from queenbee.git.landing.refusals import LeftByCheck
     from queenbee.git.landing.together.batch import Member
@@ -45,14 +46,13 @@ class Trial:
         joining: Joining,
         rules: Rules,
         work: Work,
-        tell: Callable[[str], None],
     ) -> None:
         self._place = place
         self._work = work
-        self._tell = tell
+        self._tell = place.tell
         self.judge_by(rules, None)
         self._joining = joining
-        self._standing = StandingBack(place, "")
+        self._standing = StandingBack(place)
         self._passed: set[str] = set()
         """Trees that passed elsewhere."""
         self.batch: Batch = Batch(place, joining, "")
@@ -85,7 +85,7 @@ class Trial:
         then what it returns is raised, unless this branch alone passes, which mends it.
         """
         self.batch = Batch(self._place, self._joining, head)
-        self._standing = StandingBack(self._place, turn.folder)
+        self._standing = StandingBack(self._place)
         pace = Pace(turn.folder, self._rules.batch, self._place.common_dir)
         waiting = [each.branch for each in self._offers(turn)]
         most = 1 if self.is_alone else pace.most([self._place.branch, *waiting])
@@ -161,16 +161,16 @@ class Trial:
         self.batch.leave()
         return max(1, count // 2)
 
-    def _keeps_out(self, offer: Offer, contents: Mapping[str, Sequence[str]]) -> bool:
+    def _keeps_out(self, offer: Offer, contents: Changed) -> bool:
         """Returns whether a branch must wait for its own turn: also one that changes the check, or
         lines on which somebody resolves a conflict.
         """
-        paths = [*contents]
-        is_held = bool(self._rules.check_files(paths)) or self._work.keeps_out(offer, paths)
-        is_copied = bool(copied(self._place.layout, offer.tree, added(contents), contents))
-        joins = self._joining.joins
-        stands_back = self._standing.for_whom(offer.head, offer.tree, joins) is not None
-        return is_held or is_copied or stands_back or self._work.is_unjudged(offer, contents)
+        return bool(
+            self._rules.check_files(contents)
+            or copied(self._place.layout, offer.tree, added(contents), contents)
+            or self._standing.for_whom(offer.head, offer.tree, self._joining.joins)
+            or self._work.keeps_out(offer, contents)
+        )
 
     def _offers(self, turn: LandingTurn) -> list[Offer]:
         """Returns those who wait and may land with this one."""
@@ -218,7 +218,7 @@ class Trial:
 
     def _is_at(self, commit: str) -> bool:
         """Returns whether this worktree has the files of a commit, but for records."""
-        return are_alike(self._place.tree, commit, "HEAD")
+        return are_alike(self._place.tree, commit, self._place.head())
 
     def _need_not_run(self, check: Check, pace: Pace) -> bool:
         """Returns whether the check has passed on just these files, elsewhere now, or before where
