@@ -73,6 +73,7 @@ GUARDED = "[land]\ncheck = 'sh run-tests'\nguard_check = true\n"
         ("", ".mcp.json"),
         ("", "opencode.json"),
         ("", "kilo.json"),
+        ("", "tui.jsonc"),
         ("", ".config/lefthook.json"),
         ("", ".lefthook.yml"),
         ("", ".claude/settings.local.json"),
@@ -114,6 +115,7 @@ def test_a_test_is_not(command: str) -> None:
         ("prove t", ".beads/queen_droids.jsonl"),
         ("prove t", "uv.lock"),
         ("git fetch && test -f x", "tox.ini"),
+        ("make test", "config.json"),
     ],
 )
 def test_nor_are_settings_that_no_program_of_it_reads(command: str, path: str) -> None:

@@ -288,6 +288,13 @@ class TestSettingsThatNobodyHasSeen:
         for client in ("codex", "copilot", "cursor", "gemini", "kilo", "opencode"):
             assert paths[0] in client_files(str(team.repo), client)
 
+    def test_are_those_that_kilo_and_opencode_read_at_the_top(self, team: Team) -> None:
+        for path in ("config.json", "tui.json", "tui.jsonc", "pkg/tui.json"):
+            settings(team, path, '{"plugin": ["./evil.ts"]}')
+        assert client_files(str(team.repo), "kilo") == ["config.json", "tui.json", "tui.jsonc"]
+        for client in ("opencode", "a program"):
+            assert client_files(str(team.repo), client) == ["tui.json", "tui.jsonc"]
+
     def test_are_those_behind_a_link_too(self, team: Team, tmp_path: Path) -> None:
         settings(team, "tools/settings.json", hook(team))
         link(team, ".claude", "tools")

@@ -9,7 +9,14 @@ from bead_files import put_bead, ralph_bead
 from hives import Queen, QuickQueen, commit_file, git
 from teams import WORKS, Team
 
-from queenbee.store.git_files.host_tokens import NAMES, RUNNERS, for_a_landing, without_tokens
+from queenbee.store.git_files.host_tokens import (
+    BEGINS,
+    ENDS,
+    NAMES,
+    RUNNERS,
+    for_a_landing,
+    without_tokens,
+)
 
 SECRETS = {
     "GH_TOKEN": "ghp", "GITLAB_TOKEN": "glpat", "SSH_AUTH_SOCK": "/nowhere", "CI_JOB_TOKEN": "ci",
@@ -77,8 +84,42 @@ class TestTheCheckOfALanding:
 
 ALIKE = (
     "GIT_CONFIG_COUNT", "GIT_CONFIG_PARAMETERS", "npm_config_script_shell", "NPM_CONFIG_PREFIX",
-    "CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER", "BASH_FUNC_test%%",
+    "CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER", "BASH_FUNC_test%%", "BASHOPTS", "SHELLOPTS",
+    "pnpm_config_script_shell", "PNPM_CONFIG_SCRIPT_SHELL", "JUST_DRY_RUN", "JUST_JUSTFILE",
+    "GTEST_FILTER", "SPEC_OPTS", "TOX_OVERRIDE", "TOXENV", "TESTOPTS", "BUN_OPTIONS",
+    "NEXTEST_PROFILE", "MAVEN_OPTS", "MAVEN_ARGS", "GRADLE_OPTS", "DOTNET_STARTUP_HOOKS",
+    "RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS", "CARGO_PROFILE_TEST_DEBUG_ASSERTIONS",
+    "YARN_SCRIPT_SHELL", "GNUMAKEFLAGS", "GOFLAGS", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS",
+    "MAKEFLAGS", "MFLAGS", "NODE_OPTIONS", "PERL5OPT", "PYTEST_ADDOPTS", "RUBYOPT",
+    "RUSTC_WORKSPACE_WRAPPER", "RUSTC_WRAPPER", "_JAVA_OPTIONS", "HARNESS_PERL_SWITCHES",
+    "ORG_GRADLE_PROJECT_x", "VSTestTestCaseFilter", "NOXSESSION",
 )  # fmt: skip
+NEEDED = (
+    "JAVA_HOME",
+    "CARGO_HOME",
+    "CARGO_TARGET_DIR",
+    "GOPATH",
+    "NVM_DIR",
+    "PYENV_ROOT",
+    "NODE_PATH",
+    "DATABASE_URL",
+    "VIRTUAL_ENV",
+    "CI",
+    "LDFLAGS",
+    "CPPFLAGS",
+    "DJANGO_SETTINGS_MODULE",
+    "NODE_ENV",
+    "RUSTUP_HOME",
+    "GRADLE_USER_HOME",
+    "TESTCONTAINERS_HOST_OVERRIDE",
+    "TEST_DATABASE_URL",
+    "XDG_CONFIG_HOME",
+    "LC_ALL",
+    "PYTHONPATH",
+    "PKG_CONFIG_PATH",
+    "GOPROXY",
+    "UV_CACHE_DIR",
+)
 
 
 @pytest.mark.parametrize(
@@ -109,6 +150,10 @@ def test_no_option_of_a_runner_reaches_the_check_of_a_landing(tmp_path: Path, na
     assert for_a_landing(env, str(tmp_path)).keys() == {"PATH", "HOME"}
     (tmp_path / "config").write_text(f"[queenbee]\n\tenv = {name}\n")
     assert for_a_landing(env, str(tmp_path)).keys() == {name, "PATH", "HOME"}
+
+
+def test_what_a_build_needs_does() -> None:
+    assert for_a_landing(dict.fromkeys(NEEDED, "x"), None).keys() == {*NEEDED}
 
 
 def test_an_agents_variable_does_not_name_them(tmp_path: Path) -> None:
@@ -183,3 +228,5 @@ class TestTheConfig:
 def test_the_page_names_each_of_them() -> None:
     page = (Path(__file__).parents[2] / "docs" / "security.md").read_text()
     assert [each for each in sorted(NAMES | RUNNERS) if f"`{each}`" not in page] == []
+    assert [each for each in BEGINS if f"`{each}…`" not in page] == []
+    assert [each for each in ENDS if f"`…{each}`" not in page] == []

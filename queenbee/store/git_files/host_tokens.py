@@ -27,14 +27,26 @@ NAMES = AGENT | frozenset({
 
 
 RUNNERS = frozenset({
-    "BASHOPTS", "BASH_ENV", "CDPATH", "ENV", "GLOBIGNORE", "GNUMAKEFLAGS", "GOFLAGS",
-    "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "MAKEFILES", "MAKEFLAGS", "MAKEOVERRIDES",
-    "MAVEN_ARGS", "MFLAGS", "NODE_OPTIONS", "PERL5OPT", "PS4", "PYTEST_ADDOPTS", "PYTEST_PLUGINS",
-    "RUBYOPT", "RUSTC_WORKSPACE_WRAPPER", "RUSTC_WRAPPER", "SHELLOPTS", "_JAVA_OPTIONS",
+    "BASH_ENV", "CDPATH", "ENV", "GLOBIGNORE", "GOENV", "GOWORK", "MAKEFILES", "MAKEOVERRIDES",
+    "MAVEN_CONFIG", "PHPRC", "PHP_INI_SCAN_DIR", "PS4", "PYTEST_DISABLE_PLUGIN_AUTOLOAD",
+    "PYTEST_PLUGINS", "PYTHONOPTIMIZE", "RUSTC", "RUSTDOC", "SPEC", "TEST", "TESTBRIDGE_TEST_ONLY",
+    "UV_ENV_FILE", "ZDOTDIR",
 })  # fmt: skip
 """What hands options or code to a shell, `make` or a test runner: `MAKEFLAGS=n` lets `make test`
 pass without a test. The check of a landing must mean the same whoever lands.
 """
+BEGINS = (
+    *("BASH_FUNC_", "CARGO_ALIAS_", "CARGO_BUILD_", "CARGO_PROFILE_", "GIT_CONFIG", "GTEST_"),
+    *("HARNESS_", "JUST_", "NEXTEST_", "NOX", "NPM_CONFIG_", "ORG_GRADLE_PROJECT_", "PNPM_CONFIG_"),
+    *("TOX", "VSTEST", "YARN_"),
+)
+ENDS = (
+    *("ARGS", "DRY_RUN", "FILTER", "FLAGS", "HOOKS", "OPT", "OPTIONS", "OPTS", "_RUNNER"),
+    "WRAPPER",
+)
+"""What others of them are called, in any case: most programs name theirs like this."""
+_COMPILERS = frozenset({"CFLAGS", "CPPFLAGS", "CXXFLAGS", "LDFLAGS"})
+"""A build may need these to find its libraries."""
 
 
 def without_tokens(env: Mapping[str, str], common_dir: str | None) -> dict[str, str]:
@@ -46,20 +58,17 @@ def without_tokens(env: Mapping[str, str], common_dir: str | None) -> dict[str, 
 
 
 def for_a_landing(env: Mapping[str, str], common_dir: str | None) -> dict[str, str]:
-    """Returns the same without those of `RUNNERS`, and without settings of git."""
-    kept = _kept(env, common_dir)
+    """Returns the same without what is for a runner, and without settings of git."""
+    kept = {*_kept(env, common_dir), *_COMPILERS}
     return {
         name: value
         for name, value in without_tokens(env, common_dir).items()
-        if name in kept or not (name in RUNNERS or _is_alike(name))
+        if name in kept or not _is_for_a_runner(name.upper())
     }
 
 
-def _is_alike(name: str) -> bool:
-    """Returns whether a variable does the same under a name of many, or sets what git does."""
-    is_wrapper = name.startswith("CARGO_TARGET_") and name.endswith("_RUNNER")
-    begins = name.startswith(("GIT_CONFIG", "BASH_FUNC_"))
-    return is_wrapper or begins or name.lower().startswith("npm_config_")
+def _is_for_a_runner(name: str) -> bool:
+    return name in RUNNERS or name.startswith(BEGINS) or name.endswith(ENDS)
 
 
 def _kept(env: Mapping[str, str], common_dir: str | None) -> list[str]:

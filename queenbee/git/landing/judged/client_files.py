@@ -20,7 +20,12 @@ from queenbee.store.git_trees import git_tree
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-_OPENCODE = (".opencode/", "opencode.json", "opencode.jsonc", ".claude/", ".agents/")
+_OPENCODE = (
+    *(".opencode/", "opencode.json", "opencode.jsonc", "tui.json", "tui.jsonc"),
+    *(".claude/", ".agents/"),
+)
+_COMMON = "config.json"
+"""Kilo reads it; elsewhere it is most often something else, so only who starts Kilo is asked."""
 CLIENT_FILES: Mapping[str, Sequence[str]] = {
     "claude": (".claude/", ".mcp.json"),
     "codex": (".codex/", ".agents/"),
@@ -30,7 +35,8 @@ CLIENT_FILES: Mapping[str, Sequence[str]] = {
                 ".mcp.json", ".vscode/mcp.json", ".claude/", ".agents/"),
     "cursor": (".cursor/", ".claude/", ".agents/"),
     "gemini": (".gemini/", ".agents/", ".env"),
-    "kilo": (".kilo/", ".kilocode/", ".kilocodemodes", "kilo.json", "kilo.jsonc", *_OPENCODE),
+    "kilo": (".kilo/", ".kilocode/", ".kilocodemodes", "kilo.json", "kilo.jsonc", _COMMON,
+             *_OPENCODE),
     "opencode": _OPENCODE,
     "qwen": (".qwen/", ".agents/", ".lsp.json", ".env"),
 }  # fmt: skip
@@ -55,7 +61,7 @@ _MOST_BEHIND = 50_000
 """So many behind another link that leads out of the tree, in search of settings."""
 _MOST_NAMES = 1000
 _SLASH = re.compile("/")
-EVERY = tuple(dict.fromkeys(each for row in CLIENT_FILES.values() for each in row))
+EVERY = tuple({each: None for row in CLIENT_FILES.values() for each in row if each != _COMMON})
 
 
 def client_files(tree: str, client: str) -> list[str]:
