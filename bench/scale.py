@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import resource
 import shutil
 import statistics
 import subprocess
@@ -49,12 +48,6 @@ SIZES = {
 """The two sizes of each dimension, and those of `--full`."""
 _COUNTED = {"years": "issues done"}
 _SWARM_S = 20.0
-
-
-def spent() -> float:
-    """Returns the processor time that all ended processes of this one have taken, in seconds."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
 
 
 clock: Callable[[], float] = time.perf_counter
@@ -202,9 +195,9 @@ def issues(folder: str, count: int) -> dict[str, Callable[[], float]]:
     }
 
 
-def swarm(folder: str, count: int, seconds_: float) -> tuple[float, int, int, int]:
-    """Lets so many droids take, do and land issues without thinking; returns landings a minute,
-    the least and the most of a droid, and the commands that failed.
+def swarm(folder: str, count: int, seconds_: float) -> tuple[float, str]:
+    """Lets so many droids take, do and land issues without thinking; returns landings a minute, and
+    in words how they are shared, what each took of a processor, and how many commands failed.
     """
     place = repository(folder)
     with open(os.path.join(place.repo, ".beads", "issues.jsonl"), "w", encoding="utf-8") as file:
@@ -229,13 +222,16 @@ def swarm(folder: str, count: int, seconds_: float) -> tuple[float, int, int, in
             landed[name] += ran[-1].returncode == 0
 
     threads = [threading.Thread(target=work, args=(name,)) for name in names]
-    begun = time.monotonic()
+    processes.adopt()
+    begun, spent_s = time.monotonic(), processes.spent()
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    rate = sum(landed.values()) / (time.monotonic() - begun) * 60
-    return rate, min(landed.values()), max(landed.values()), failed[0]
+    took_s, every = time.monotonic() - begun, sum(landed.values())
+    of_each = (processes.spent() - spent_s) / max(1, every)
+    shared = f"{min(landed.values())} to {max(landed.values())} each, {failed[0]} failed"
+    return every / took_s * 60, f"{shared}, {of_each:.2f} s of a processor for each"
 
 
 def years(folder: str, count: int) -> dict[str, Callable[[], float]]:
@@ -299,10 +295,9 @@ def teams(sizes: tuple[int, int], seconds_: float) -> Iterator[Row]:
     rates = []
     for count in sizes:
         with tempfile.TemporaryDirectory() as folder:
-            rate, least, most, failed = swarm(folder, count, seconds_)
+            rate, note = swarm(folder, count, seconds_)
         rates.append(rate)
-        each = f"{least} to {most} each, {failed} failed"
-        yield Row(f"landings a minute, {count} agents", rate, "", note=each)
+        yield Row(f"landings a minute, {count} agents", rate, "", note=note)
     yield Row(f"landings, {sizes[1]} agents", rates[1] / rates[0], TIMES)
 
 
@@ -316,7 +311,7 @@ def main() -> None:
     options = parser.parse_args()
     if options.processor:
         global clock  # noqa: PLW0603 - what the whole run is timed by
-        clock = spent
+        clock = processes.spent
     for name in options.what or SIZES:
         sizes = SIZES[name][options.full]
         if name == "agents":

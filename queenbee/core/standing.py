@@ -22,7 +22,7 @@ ENDED = frozenset({"released", "completed", "reassigned"})
 
 TYPE_CHECKING = False  # Spares the 9 ms that typing takes.
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping, Sequence
 
     from queenbee.core.records import Assignment, Reservation
 
@@ -100,6 +100,48 @@ def superseded_leases(
         table.add(lease.id, lease.pattern)
         heappush(ends, (lease_end_ms(lease), lease.id))
     return lost
+
+
+class Settled:
+    """The verdicts on the leases of a hive, and what is needed of the older ones to judge those
+    that were created at `since_ms` or later: the ids of those that still count then.
+    """
+
+    __slots__ = ("counting", "lost", "since_ms")
+
+    def __init__(
+        self,
+        lost: Mapping[str, str] | None = None,
+        since_ms: int = -NEVER_MS,
+        counting: Sequence[str] = (),
+    ) -> None:
+        self.lost: Mapping[str, str] = lost or {}
+        """The winner's id for each superseded lease."""
+        self.since_ms = since_ms
+        self.counting = counting
+
+    def going_on(
+        self, leases: Iterable[Reservation], *, again: int, fold_case: bool = False
+    ) -> Settled:
+        """Returns the same once there are more leases: `leases` are all that were created since,
+        and those that still count then. So many of them can be judged `again` the next time.
+        """
+        leases = sorted(leases, key=attrgetter("age"))
+        judged = {each.id for each in leases}
+        lost = {key: winner for key, winner in self.lost.items() if key not in judged}
+        lost |= superseded_leases(leases, fold_case=fold_case)
+        since_ms = (
+            max(self.since_ms, leases[-again].created_ms) if leases[again:] else self.since_ms
+        )
+        counting = [
+            each.id
+            for each in leases
+            if each.created_ms < since_ms
+            and each.id not in lost
+            # One that has ended excludes later ones only by name.
+            and (lease_end_ms(each) > since_ms or each.outranks)
+        ]
+        return Settled(lost, since_ms, counting)
 
 
 def _first_confirmed(assignments: Iterable[Assignment]) -> Assignment | None:

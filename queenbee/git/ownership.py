@@ -92,10 +92,7 @@ def is_of_droid(place: Worktree, droid: str) -> bool:
 
 def branch_note(layout: Layout, branch: str) -> MadeNote | None:
     """Returns the note of a branch that QueenBee made, or None; also of one with another name."""
-    # Only the repository's own file counts: it may include one that git tracks.
-    how = ("config", "--local", "--no-includes", "--get", f"branch.{branch}.{_NOTE}")
-    said = line(*how, cwd=layout.tree, repository={})
-    note = _read(said.encode(errors="surrogateescape")) if said is not None else None
+    note = _branch_notes(layout).get(branch)
     return note if note is not None and note.branch == branch else None
 
 
@@ -103,17 +100,23 @@ def bead_branches(layout: Layout) -> dict[str, str]:
     """Returns the branches that QueenBee made for sprint beads, each with its bead; also under the
     name that one has by now.
     """
+    found = [(name, each) for name, each in _branch_notes(layout).items() if each is not None]
+    beads = {name: each.bead for name, each in found if each.bead}
+    return {each.branch: each.bead for _, each in found if each.bead} | beads
+
+
+def _branch_notes(layout: Layout) -> dict[str, MadeNote | None]:
+    """Returns the notes in the repository's own config, which may include a file that git tracks:
+    that does not count.
+    """
     if layout.common_dir is None:
         return {}
     said = config_entries(os.path.join(layout.common_dir, "config"))
-    notes = {
+    return {
         section.removeprefix("branch."): _read(value.encode(errors="surrogateescape"))
         for section, name, value in said
         if name == _NOTE and section.startswith("branch.")
     }
-    found = [(name, each) for name, each in notes.items() if each is not None]
-    beads = {name: each.bead for name, each in found if each.bead}
-    return {each.branch: each.bead for _, each in found if each.bead} | beads
 
 
 def note_emptied(git_dir: str, now_ms: int) -> None:

@@ -11,7 +11,7 @@ from stamps import format_ms
 
 from queenbee.core import standing
 from queenbee.core.records import Assignment, Reservation
-from queenbee.core.standing import superseded_assignments, superseded_leases
+from queenbee.core.standing import Settled, superseded_assignments, superseded_leases
 
 DROIDS = st.sampled_from(("api", "docs", "ui"))
 PATTERNS = ("src/a.py", "src/*", "src/**", "docs/**", "**/a.py")
@@ -184,6 +184,31 @@ class TestLeases:
         verdicts = superseded_leases(leases)
         for each in leases:
             assert superseder(each, rivals_among(leases)) == verdicts.get(each.id)
+
+    @pytest.mark.slow
+    @given(histories_of_leases(), st.data())
+    @settings(max_examples=examples(300))
+    def test_judging_the_last_ones_says_what_judging_all_says(self, leases, data):
+        """Also where a remote has confirmed some, and where others outrank later ones."""
+        ids, settled, known = [each.id for each in leases], Settled(), []
+        for each in data.draw(st.permutations(leases)):
+            more = {"token": data.draw(st.sampled_from((None, 1, 2)))}
+            more["outranks"] = data.draw(st.lists(st.sampled_from(ids), max_size=1))
+            known.append(Reservation({**each.fields, **more}))
+            if each.created_ms < settled.since_ms:
+                settled = Settled()
+            some = [
+                one
+                for one in known
+                if one.created_ms >= settled.since_ms or one.id in settled.counting
+            ]
+            settled = settled.going_on(some, again=data.draw(st.integers(1, 3)))
+            assert settled.lost == superseded_leases(known)
+
+    def test_of_those_that_are_judged_only_the_last_ones_are_judged_again(self):
+        leases = [lease(number, "ui", number, number + 2) for number in range(9)]
+        settled = Settled().going_on(leases, again=3)
+        assert (settled.since_ms, settled.counting) == (leases[6].created_ms, ["qr-005"])
 
     @pytest.mark.slow
     @given(histories_of_leases())

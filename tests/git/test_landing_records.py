@@ -201,7 +201,8 @@ def test_a_landing_that_was_killed_leaves_the_records_as_they_are(
     queen: Queen, tracked: Path, tree: Path, tmp_path: Path
 ) -> None:
     deadly, ledger = tmp_path / "smudge", tracked / ".beads" / "queen_messages.jsonl"
-    deadly.write_text("#!/bin/sh\nkill -9 $(ps -o ppid= -p $PPID) $PPID\n")
+    kill = f"case $PWD in {tracked}) kill -9 $(ps -o ppid= -p $PPID) $PPID ;; esac"
+    deadly.write_text(f"#!/bin/sh\n{kill}\ncat\n")
     deadly.chmod(0o755)
     git(tracked, "config", "filter.deadly.smudge", str(deadly))
     (tracked / ".git" / "info" / "attributes").write_text("ui.txt filter=deadly\n")
@@ -213,7 +214,8 @@ def test_a_landing_that_was_killed_leaves_the_records_as_they_are(
     assert started.returncode == -signal.SIGKILL
     assert (head(tracked), ledger.read_bytes()) == (before, said)
     deadly.write_text("#!/bin/sh\ncat\n")
-    assert queen("land", as_="api", cwd=other).code == 0
+    done = queen("land", as_="api", cwd=other)
+    assert (done.code, "left alone" in done.out) == (0, False)
     assert ledger.read_bytes().startswith(said)
     assert git(tracked, "status", "--porcelain") == ""
     assert queen("land", as_="ui", cwd=tree).code == 0

@@ -79,3 +79,20 @@ def test_another_droid_does_not_end_it(merged: Hive, open_as: Open) -> None:
 def test_it_is_not_renewed(merged: Hive, reviewer: Hive) -> None:
     with pytest.raises(Exception, match="holds no"):
         reviewer.reservations.renew(everything=True)
+
+
+@pytest.mark.parametrize("again", [1, 2_000])
+def test_leases_that_arrive_one_after_the_other_are_judged_as_all_together(
+    hive: Hive, beads: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch, again: int
+) -> None:
+    """Also one that is older than those that are judged again, and that wins."""
+    monkeypatch.setattr("queenbee.services.leases.live._AGAIN", again)
+    arrived: list[tuple[int, str]] = []
+    for minute in (40, 41, 42, 39, 43):
+        arrived.append((minute, f"qr-{minute}"))
+        line = {"id": f"qr-{minute}", "pattern": "src/**", "droid": f"d{minute}", "rev": 1}
+        times = {"created_at": f"2024-12-14T10:{minute}:00.000Z", "expires_at": BORN}
+        write_lines(beads / "queen_reservations.jsonl", {**line, **times})
+        pairs = [(won.id, lost.id) for won, lost in hive.reservations.conflicts()]
+        first, *others = [key for _, key in sorted(arrived)]
+        assert pairs == [(first, each) for each in others]

@@ -28,7 +28,7 @@ from queenbee.git.landing.place import Place
 from queenbee.git.landing.refusals import SHOWN, TargetFails, why_refused
 from queenbee.git.landing.together.checked import check_of
 from queenbee.git.landing.together.target_verdict import TargetJudge, known_verdict
-from queenbee.git.landing.work import Rules
+from queenbee.git.landing.work import Rules, Work
 from queenbee.git.proposing.following import follow
 from queenbee.git.run import line
 from queenbee.git.worktrees.branch_names import new_branch
@@ -240,7 +240,7 @@ class _Rehearsal:
 
     def _try_check(self, checkout: Checkout, tip: str, check: Check) -> None:
         self._tell(f"check: {check.command}")
-        judge = TargetJudge(checkout, lambda: check)
+        judge = TargetJudge(checkout, lambda: check, Work())
         verdict = judge.judged(tip, check)
         left = checkout.left_by_check(tip)
         if not verdict.passed:

@@ -124,7 +124,7 @@ class Checkout(Place):
                 raise
             return cls.opened(own, number + 1)
         try:
-            here = _git_tree(path) or _made(own, step, path)
+            here = _at(path) or _made(own, step, path)
             return cls(here, own, step, number)
         except BaseException:
             step.close()
@@ -363,28 +363,23 @@ class Checkout(Place):
             return None
         return LeftByCheck(files, self._kept_as(_LEFT))
 
-    def lacking(self, *, of_target: bool) -> list[str]:
-        """Returns some of what the worktree that lands has at its top, and this one has not,
-        because git ignores it; where the target fails, also what the main worktree has.
+    def what_it_lacks(self, *, of_target: bool = False) -> str:
+        """Returns what a check may have missed here, in words for whoever reads why it failed: what
+        is at the top of the worktree that lands because git ignores it; where the target fails,
+        also what the main worktree has.
         """
         there = dict[str, None]()
         trees = (self.worktree.tree, self.worktree.main_tree if of_target else None)
         for tree in filter(None, trees):
             with suppress(QueenError):
                 there |= dict.fromkeys(ignored_in(tree))
-        at_top = (each for each in there if "/" not in each.rstrip("/"))
-        return [
+        at_top = [each for each in there if "/" not in each.rstrip("/")]
+        files = [
             each
             for each in at_top
             if each.rstrip("/") not in _OF_TOOLS
             and not os.path.lexists(os.path.join(self.tree, each.rstrip("/")))
         ][:_MOST_NAMED]
-
-    def what_it_lacks(self, *, of_target: bool = False) -> str:
-        """Returns what a check may have missed here, in words for whoever reads why it failed: on a
-        branch, what its own worktree has, where somebody has tried it.
-        """
-        files = self.lacking(of_target=of_target)
         if not files:
             return ""
         where = f"it ran in {self.tree}, which has what git has"
@@ -433,7 +428,7 @@ def checkout_path(own: Place, number: int = 1) -> str:
     beside = f"{top}-landing-{os.path.basename(own.folder)}{end}"
     for path in (f"{beside}{letter}" for letter in ("", *"abcdefghijklmnopqrstuvwxyz")):
         is_free = not os.path.lexists(path) and os.access(os.path.dirname(path), os.W_OK)
-        if is_free or is_checkout(_git_dir(path)):
+        if is_free or _at(path) is not None:
             return path
     return os.path.join(own.folder, f"checkout{end}")
 
@@ -446,16 +441,12 @@ def _changed_ns(path: str) -> int:
         return 0
 
 
-def _git_dir(path: str) -> str:
+def _at(path: str) -> GitTree | None:
+    """Returns a checkout that is whole."""
     here = None
     with suppress(QueenError):
         here = git_tree(path) if os.path.isfile(os.path.join(path, ".git")) else None
-    return here.git_dir if here is not None and here.tree == path else ""
-
-
-def _git_tree(path: str) -> GitTree | None:
-    """Returns a checkout that is whole."""
-    return git_tree(path) if is_checkout(_git_dir(path)) else None
+    return here if here is not None and here.tree == path and is_checkout(here.git_dir) else None
 
 
 def _made(own: Place, step: Step, path: str) -> GitTree:
@@ -466,7 +457,7 @@ def _made(own: Place, step: Step, path: str) -> GitTree:
         *("--", path, no_dash(own.tip())),
         cwd=own.tree,
     )
-    here = _git_tree(path)
+    here = _at(path)
     if made.status != 0 or here is None:
         raise NotLanded(
             f"there is no place to check a landing: {' '.join(made.said.split())}",

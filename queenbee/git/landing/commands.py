@@ -101,13 +101,15 @@ def added(changed: Changed) -> list[str]:
     return [path for path, (before, *_) in changed.items() if set(before) == {"0"}]
 
 
-def merge_in_memory(theirs: str, tree: str) -> list[str]:
-    """Returns the tree that a merge into this worktree's commit makes, and then the files that are
-    in conflict; nothing where git cannot merge the two.
+def merged_in_memory(tree: str, one: str, other: str) -> tuple[str, bytes | None]:
+    """Returns the tree that a merge of two commits makes, also one with conflicts: their marks
+    repeat the names that the merge was called with; and the entries that are in conflict, or None.
+    Nothing where git cannot merge the two.
     """
-    how = ("merge-tree", "--write-tree", "--no-messages", "--name-only", "-z", "HEAD")
-    status, out, _ = run.user_git(*how, no_dash(theirs), cwd=tree)
-    return run.names_in(out) if status in (0, 1) else []
+    how = ("merge-tree", "--write-tree", "--no-messages", "-z", no_dash(one), no_dash(other))
+    status, out, _ = run.user_git(*how, cwd=tree)
+    made, _, listed = out.partition(b"\0")
+    return made.decode() if status in (0, 1) else "", listed if status == 1 else None
 
 
 def is_commit(said: object) -> bool:

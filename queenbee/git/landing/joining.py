@@ -18,12 +18,20 @@ from queenbee.git.changes import merge_heads
 from queenbee.git.contents.landing_messages import About, other_message
 from queenbee.git.contents.running_hooks import HOOK_BY_ALIAS, HOOK_BY_GIT, runs_hooks
 from queenbee.git.landing import arrivals, settings_merge
-from queenbee.git.landing.commands import ACTION, AMONG_OTHERS, RAW, contents, git, line
+from queenbee.git.landing.commands import (
+    ACTION,
+    AMONG_OTHERS,
+    RAW,
+    contents,
+    git,
+    line,
+    merged_in_memory,
+)
 from queenbee.git.landing.committing import secret_message, take_back
 from queenbee.git.landing.conflicts import Joins, Unmerged, with_markers
 from queenbee.git.landing.refusals import SHOWN, NotLanded, Unresolved, why_refused
 from queenbee.git.landing.work import MERGE, PROPOSED, REBASE, SQUASH
-from queenbee.git.run import names_in, user_git
+from queenbee.git.run import names_in
 from queenbee.services.writing.secrets import redacted
 from queenbee.store import safe_open
 
@@ -127,11 +135,8 @@ class Joining:
     def conflicts_with(self, target: str) -> list[str]:
         """Returns the files that a merge of the target would leave to the actor."""
         tree = self._place.tree
-        how = ("merge-tree", "--write-tree", "--no-messages", "-z", "HEAD", no_dash(target))
-        status, out, _ = user_git(*how, cwd=tree)
-        listed = out.partition(b"\0")[2]
-        merged = Unmerged(tree, _MERGE_TARGET, target, listed)
-        return merged.left(self.joins) if status == 1 else []
+        _, listed = merged_in_memory(tree, "HEAD", target)
+        return Unmerged(tree, _MERGE_TARGET, target, listed).left(self.joins) if listed else []
 
     def add(self, before: str, offer: Offer) -> bool:
         """Merges another branch into the commit of this worktree, as a commit of its own; returns

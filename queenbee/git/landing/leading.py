@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 from queenbee.checks.consent import Consent, SeenCommand, typed_command
@@ -27,10 +27,11 @@ from queenbee.git.landing.requests import STOPPED
 from queenbee.git.landing.together.checked import Verdict, check_of
 from queenbee.git.landing.together.records import with_records
 from queenbee.git.landing.together.target_verdict import TargetJudge
-from queenbee.git.landing.together.trial import Emptied, Trial
+from queenbee.git.landing.together.trial import Trial
 from queenbee.git.landing.work import PROPOSED, SQUASH, Landing
 from queenbee.git.run import names_in
 from queenbee.git.worktrees.preparing import may_have_copies
+from queenbee.services.waiting.landing_steps import Promises
 from queenbee.store.trust import Trust, of_setting
 from queenbee.store.whole_files import keep, recall
 
@@ -49,6 +50,8 @@ if TYPE_CHECKING:
 _TRIES = 5
 _TRIES_ON_A_REMOTE = 20
 """Those who land from other machines do not wait for each other's turns."""
+_MOST_FILES = 100
+"""So many of the changed files are named to those who work on them, if that follows a kill."""
 _MOST_TOLD = 200
 """So many files that a branch puts back are named at once, in a command to paste."""
 
@@ -75,9 +78,8 @@ class Leading:
         self._work = work
         self._promised = promised
         self.joining: Joining = Joining(checkout, rules, work.subject())
-        self._trial = Trial(checkout, self.joining, rules, work)
-        self._judge = TargetJudge(checkout, self._check_of_target)
-        self._judge.passes = work.target_passes
+        self._judge = TargetJudge(checkout, self._check_of_target, work)
+        self._trial = Trial(checkout, self.joining, rules, work, self._judge)
         self._told = 0
         """How many of the joined places were named to the user."""
         self._carried: Sequence[str] = ()
@@ -107,7 +109,7 @@ class Leading:
         is_alone = is_alone or self._judge.is_failing(self.joining.target)
         trial.is_alone = trial.is_alone or is_alone or bool(self._check_files)
         begun_s = time.time()
-        commit, failed = trial.run(self._turn, top, self._target_fails)
+        commit, failed = trial.run(self._turn, top)
         if failed is not None:
             return Landing(target, None, output=failed, joined=self.joining.joined), {}
         if trial.left is not None:
@@ -146,37 +148,35 @@ class Leading:
     def _proposed(self, commit: str, changed: list[str]) -> Landing:
         """Pushes a commit that passed, to be merged at the host."""
         self._work.push(self._own, self._checkout.tree, commit)
-        return Landing(
-            self._own.target,
-            commit,
-            checked=self._trial.check_s is not None,
-            changed=changed,
-            check_s=self._trial.check_s,
-            check_said=self._trial.check_said,
-            joined=self.joining.joined,
-            check_files=self._check_files,
-            is_proposed=True,
-        )
+        said = {**self._said(commit), "check_files": self._check_files}
+        done = Landing.promised(self._own.target, said)
+        return replace(done, changed=changed, joined=self.joining.joined, is_proposed=True)
+
+    def _said(self, commit: str) -> Fields:
+        check_s, check_said = self._trial.check_s, self._trial.check_said
+        said = {"commit": commit, "checked": check_s is not None}
+        return {**said, "check_s": check_s, "check_said": check_said}
 
     def _promise(self, commit: str, before: str, changed: list[str]) -> Fields:
         """Promises the commit to all who land with it; returns what this one's promise says."""
-        trial = self._trial
-        said = {
-            "commit": commit,
-            "leader": self._turn.name,
-            "before": before,
-            "checked": trial.check_s is not None,
-            "check_s": trial.check_s,
-            "check_said": trial.check_said,
-        }
-        own = {
-            "droid": self._store.actor,
-            "head": self._head,
-            "issue_id": self._work.issue_id,
-            "changed": changed,
-            "check_files": self._check_files,
-        }
-        return self._promised.give(said, self._work, own, trial.batch.members)
+        said = {**self._said(commit), "leader": self._turn.name, "before": before}
+        actor, members = self._store.actor, self._trial.batch.members
+        droids = [actor, *(each.offer.droid for each in members)]
+        for each in members:
+            Promises(self._own.folder, each.offer.tree).add(
+                **said,
+                head=each.offer.head,
+                issue_id=each.offer.issue_id,
+                changed=[*each.changed][:_MOST_FILES],
+                joined=[asdict(each) for each in each.joined],
+                landed_with=[droid for droid in droids if droid != each.offer.droid],
+                record=self._work.record_of(each.offer),
+            )
+        mine = {**said, "droid": actor, "head": self._head, "issue_id": self._work.issue_id}
+        mine |= {"changed": changed[:_MOST_FILES], "check_files": self._check_files}
+        mine["landed_with"] = droids[1:]
+        self._promised.add(**mine)
+        return mine
 
     def _joined(self) -> tuple[str, list[str]]:
         """Brings branch and target together, and looks at what comes out; returns the commit, and
@@ -190,14 +190,12 @@ class Leading:
         self._tell_joined()
         contents = checkout.changed(self._own.tree, work.issue_id)
         changed = [*contents]
-        checkout.refuse_without_hive(changed)
-        checkout.refuse_unreadable(changed)
+        refuse_other_hive(checkout, changed)
         refuse_copied(checkout.layout, self._own.tree, added(contents), contents)
         if self.rules.strategy != SQUASH and may_have_copies(checkout.layout, self._own.tree):
             again = f"{suggested('git reset --soft', self._own.target)}, then queen land -m TEXT"
             way = f"its commits would be on {self._own.target}: {again}"
             refuse_copied(checkout.layout, self._own.tree, self._once_new(), hint=way)
-        refuse_other_hive(checkout.layout, checkout.objects, changed)
         work.refuse_unjudged(contents, self._head)
         self._stop_marked(contents)
         self._stop_undoing(contents)
@@ -231,16 +229,6 @@ class Leading:
         command = seen_check(self._store, rules)
         where = self._own.common_dir
         return check_of(command, rules.check_timeout_s, where) if command else None
-
-    def _target_fails(self, branches: Sequence[str]) -> Exception | None:
-        """Returns the refusal if the target fails without these branches; others learn it, once."""
-        was_emptied = self._judge.was_emptied
-        error, is_new = self._judge.blame(self.joining.target, branches)
-        if error is None and self._judge.was_emptied and not was_emptied:
-            return Emptied()
-        if error is not None and is_new:
-            self._work.target_fails(error)
-        return error
 
     def _show_check_files(self, contents: Changed) -> None:
         """Says what the branch changes of the check. Raises `CheckGuarded` if that waits for a

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING
 
 from queenbee.core.command_lines import no_dash
 from queenbee.core.text import named, shell_word, suggested
-from queenbee.errors import ExternalFailure, InvalidInput, Unreadable
-from queenbee.git.contents.hive_files import refuse_unreadable
+from queenbee.errors import ExternalFailure, InvalidInput
 from queenbee.git.landing.commands import (
     differing,
     git,
     is_commit,
     line,
-    merge_in_memory,
+    merged_in_memory,
 )
 from queenbee.git.landing.judged.nested import lost_between
 from queenbee.git.landing.refusals import (
@@ -65,11 +64,7 @@ if TYPE_CHECKING:
     from queenbee.store.layout import Layout
 
 UNMERGED = frozenset({"DD", "AU", "UD", "UA", "DU", "AA", "UU"})
-_LINKS = frozenset({"120000", "160000"})
 _HIVE = ".beads"
-_FOLDER = "040000"
-_OF_FILES = (".jsonl", ".toml")
-"""How the names of a hive's files end."""
 
 
 class Place:
@@ -241,12 +236,12 @@ class Place:
         A rebase, which `replays` the commits, first writes all files of the target, and then those
         of each commit: also the ones that the branch stopped tracking, and that are here ignored.
         """
-        merged = merge_in_memory(target, self.tree)[:1]
+        merged, _ = merged_in_memory(self.tree, "HEAD", target)
         if not merged:
             return
         # Of the result: git also moves files of the target into folders that the branch renamed.
         added = ("diff-tree", "-r", "--name-only", "--no-renames", "--diff-filter=A", "-z")
-        new = set(names_in(git(*added, "HEAD", *map(no_dash, merged), "--", cwd=self.tree)))
+        new = set(names_in(git(*added, "HEAD", no_dash(merged), "--", cwd=self.tree)))
         if replays:
             new.update(
                 names_in(git("ls-tree", "-r", "-z", "--name-only", no_dash(target), cwd=self.tree))
@@ -278,48 +273,6 @@ class Place:
         if refusal := lost_between(tree, self.target_ref, self.head(), changed):
             raise refusal
         return changed
-
-    def refuse_unreadable(self, changed: Sequence[str]) -> None:
-        """Raises `NotLanded` if the commit would leave the target settings or ledgers that nobody
-        can read.
-        """
-        try:
-            refuse_unreadable(self.tree, "HEAD", changed)
-        except Unreadable as error:
-            hint = f"correct it here, git commit, then queen land again: {error.hint}"
-            raise NotLanded(f"{error.message}; nothing was landed", hint=hint) from error
-
-    def refuse_without_hive(self, changed: Sequence[str]) -> None:
-        """Raises `NotLanded` if the commit would replace or remove the hive of the target, or put
-        links into it, or folders in place of its files: the records of everybody would go with it.
-        """
-        if not any(each.partition("/")[0] == _HIVE for each in changed):
-            return
-        theirs, ours = self._hive(self.target_ref), self._hive("HEAD")
-        if not theirs:
-            if ours.get(_HIVE, _FOLDER) != _FOLDER:
-                raise self._replaces_hive(_HIVE)
-            return
-        if ours.get(_HIVE) != _FOLDER:
-            raise self._replaces_hive(_HIVE)
-        for path, mode in ours.items():
-            is_wrong = mode in _LINKS or (mode == _FOLDER and path.endswith(_OF_FILES))
-            if is_wrong and theirs.get(path) != mode:
-                raise self._replaces_hive(path)
-
-    def _hive(self, revision: str) -> dict[str, str]:
-        listed = git("ls-tree", "-r", "-t", "-z", no_dash(revision), "--", _HIVE, cwd=self.tree)
-        entries = (each.partition(b"\t") for each in listed.split(b"\0") if each)
-        return {os.fsdecode(path): said.split()[0].decode() for said, _, path in entries}
-
-    def _replaces_hive(self, path: str) -> NotLanded:
-        return NotLanded(
-            f"{named([self.branch])} replaces {named([path])}, where the records of everybody are; "
-            "nothing was landed",
-            hint=f"git checkout --no-overlay {shell_word(self.target)} -- {shell_word(path)}, and "
-            "commit that",
-            files=[path],
-        )
 
     def has(self, commit: str) -> bool:
         """Returns whether the target has a commit."""

@@ -9,11 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from queenbee.core.command_lines import no_dash
 from queenbee.core.text import mentioned
-from queenbee.git.landing.commands import is_commit
+from queenbee.git.landing.commands import is_commit, merged_in_memory
 from queenbee.git.landing.conflicts import Unmerged
-from queenbee.git.run import user_git
 from queenbee.services.waiting import landing_steps
 
 if TYPE_CHECKING:
@@ -55,14 +53,13 @@ class StandingBack:
 
     def _conflicts(self, one: str, other: str, joins: Joins) -> set[tuple[str, bytes]]:
         """Returns the places where a merge in memory leaves a conflict: the file, and its lines."""
-        how = ("merge-tree", "--write-tree", "--no-messages", "-z")
-        asked = (*how, no_dash(one), no_dash(other))
-        status, out, _ = user_git(*asked, cwd=self._place.tree)
-        if status != 1:
+        tree = self._place.tree
+        _, listed = merged_in_memory(tree, one, other)
+        if not listed:
             return set()
         from queenbee.core.conflicts.markers import parts  # noqa: PLC0415 - start-up
 
-        merged = Unmerged(self._place.tree, 2, other, out.partition(b"\0")[2])
+        merged = Unmerged(tree, 2, other, listed)
         found = {path: merged.marked(path) or b"" for path in merged.left(joins)}
         return {
             (path, b"".join(each.main)) for path, text in found.items() for each in parts(text)[1]

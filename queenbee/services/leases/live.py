@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from queenbee.core import leases
 from queenbee.core.glob.pattern import ByFolder, overlap, scan_covering, scan_meeting
 from queenbee.core.records import Reservation
@@ -18,8 +20,12 @@ ACTIVE: Mapping[str, object] = {"status": "active"}
 
 _SCANS = 8
 """For how many paths each text is scanned: for more, parsing the patterns once costs less."""
-_RULES = 3
+_RULES = 4
 """Changes with the rules of `core.standing`: what an older version found is judged again."""
+_AGAIN = 2_000
+"""So many leases are judged again when more arrive from elsewhere, in 50 ms: what arrives is seldom
+older.
+"""
 
 
 class LiveLeases:
@@ -28,7 +34,7 @@ class LiveLeases:
     def __init__(self, *, fold_case: bool, cache_path: str) -> None:
         self.fold_case = fold_case
         self._cache_path = cache_path
-        self._verdicts: tuple[str, dict[str, str]] | None = None
+        self._verdicts: tuple[str, Mapping[str, str]] | None = None
 
     def overlapping(
         self, state: Recorded, patterns: Iterable[str], now_ms: int
@@ -80,34 +86,43 @@ class LiveLeases:
         return [lease for lease in self._judged(state, live) if leases.is_live(lease)]
 
     # Grants made on one machine never exclude each other. So a verdict is only needed for lines
-    # from elsewhere, and it is valid until more of them arrive.
+    # from elsewhere, and it is valid until more of them arrive. Then the last leases are judged,
+    # and all if an older one has changed.
 
-    def verdicts(self, state: Recorded) -> dict[str, str]:
+    def verdicts(self, state: Recorded) -> Mapping[str, str]:
         """Returns the winner's id for each lease of the hive that lost to an older one."""
         foreign = state.foreign()
         if not foreign:
             return {}
         if self._verdicts is None or self._verdicts[0] != foreign:
-            lost = self._recalled(foreign)
-            if lost is None:
-                from queenbee.core.standing import superseded_leases  # noqa: PLC0415 - start-up
-
-                whole = map(Reservation, state.everything())
-                lost = superseded_leases(whole, fold_case=self.fold_case)
-                keep(self._cache_path, {"rules": _RULES, "of": foreign, "lost": lost})
-            self._verdicts = foreign, lost
-            return lost
+            self._verdicts = foreign, self._settled(state, foreign)
         return self._verdicts[1]
 
-    def _recalled(self, foreign: str) -> dict[str, str] | None:
-        """Returns the verdicts that another process found for exactly these lines, or None."""
+    def _settled(self, state: Recorded, foreign: str) -> Mapping[str, str]:
+        """Returns the verdicts; another process may have found them for exactly these lines."""
+        from queenbee.core.standing import Settled  # noqa: PLC0415 - start-up
+
+        before, of, cursor = Settled(), None, None
         kept = recall(self._cache_path)
-        try:
-            if kept["rules"] == _RULES and kept["of"] == foreign:
-                return {str(key): str(value) for key, value in kept["lost"].items()}
-        except (KeyError, TypeError, AttributeError):
-            pass
-        return None
+        with suppress(KeyError, TypeError, AttributeError, ValueError):
+            if kept["rules"] == _RULES:
+                lost = {str(key): str(value) for key, value in kept["lost"].items()}
+                before = Settled(lost, int(kept["since_ms"]), [*map(str, kept["counting"])])
+                of, cursor = str(kept["of"]), (int(kept["born"]), int(kept["change"]))
+        if of == foreign:
+            return before.lost
+        changed, (born, change) = state.changes(cursor)
+        rows = state.several(changed) if changed is not None else ()
+        if changed is None or any(Reservation(row).created_ms < before.since_ms for row in rows):
+            before = Settled()
+        some = (*state.several(before.counting), *state.everything(before.since_ms))
+        after = before.going_on(map(Reservation, some), again=_AGAIN, fold_case=self.fold_case)
+        known = {name: getattr(after, name) for name in Settled.__slots__}
+        keep(
+            self._cache_path,
+            {"rules": _RULES, "of": foreign, "born": born, "change": change, **known},
+        )
+        return after.lost
 
     def _judged(self, state: Recorded, found: list[Reservation]) -> list[Reservation]:
         """Returns the leases, with `superseded_by` set in those that lost to an older one."""

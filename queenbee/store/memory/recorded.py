@@ -251,9 +251,14 @@ class Recorded:
         query = f'SELECT {self._row} FROM {self._table} WHERE {where} ORDER BY "{column}" DESC'  # noqa: S608
         return self._fields(f"{query}, r.id DESC LIMIT {int(limit)}", *values)
 
-    def everything(self) -> list[Fields]:
-        """Returns all records, deleted ones included, in no particular order."""
-        return self._fields(f"SELECT {self._row} FROM {self._table}")  # noqa: S608
+    def everything(self, since_ms: int | None = None) -> list[Fields]:
+        """Returns all records, or those created since then, deleted ones included, in no particular
+        order.
+        """
+        query = f"SELECT {self._row} FROM {self._table}"  # noqa: S608
+        if since_ms is None:
+            return self._fields(query)
+        return self._fields(f"{query} WHERE created_ms >= ?", since_ms)
 
     def project(
         self,

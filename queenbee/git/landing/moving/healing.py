@@ -16,7 +16,7 @@ from queenbee.core.command_lines import no_dash
 from queenbee.core.text import named, suggested
 from queenbee.errors import ExternalFailure, Unreadable
 from queenbee.git.contents.hive_files import is_record
-from queenbee.git.landing.commands import ACTION, git, is_commit, merge_in_memory
+from queenbee.git.landing.commands import ACTION, git, is_commit, merged_in_memory
 from queenbee.git.landing.refusals import SHOWN, NotLanded, locked
 from queenbee.git.run import names_in
 from queenbee.git.unfinished import keep_worktree
@@ -88,7 +88,7 @@ def heal(commands: Commands, step: Step, where: Where, tell: Callable[[str], Non
             _take_back(move, found, where, tell)
         move.take_records_back()
         if step.name == "merge":
-            move.after = _merged(after, where.tree) or after
+            move.after = merged_in_memory(where.tree, "HEAD", after)[0] or after
         move.undo(tell)
     if is_unfinished(step, where):
         step.write("conflict")
@@ -206,8 +206,8 @@ def _is_resolved(where: Where, step: Step) -> bool:
 def _is_touched(tree: str, step: Step) -> bool:
     """Returns whether a merge is not as git left it, or with conflicts that the landing joined."""
     (before, theirs), joined = _ends(step), _joined_in(step)
-    merged = _merged(theirs, tree)
-    if merged is None:
+    merged, _ = merged_in_memory(tree, "HEAD", theirs)
+    if not merged:
         return True
     changes = _changes(tree, before, merged)
     unmerged = names_in(git("diff", "--name-only", "--diff-filter=U", "-z", cwd=tree))
@@ -459,13 +459,6 @@ def _remove_empty_folders(tree: str, folder: str) -> None:
     while folder.startswith(tree + os.sep):
         os.rmdir(folder)
         folder = os.path.dirname(folder)
-
-
-def _merged(theirs: str, tree: str) -> str | None:
-    """Returns the tree that a merge writes, also one with conflicts: their marks repeat the names
-    that the merge was called with.
-    """
-    return next(iter(merge_in_memory(theirs, tree)), None)
 
 
 def _commit(tree: str, name: str = "HEAD") -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 from contextlib import suppress
-from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from queenbee.errors import QueenError
@@ -15,16 +14,12 @@ from queenbee.store import safe_open, waiting_line
 from queenbee.store.whole_files import keep, recall
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from queenbee.core.fold import Fields
     from queenbee.git.landing.place import Place
-    from queenbee.git.landing.together.batch import Member
-    from queenbee.git.landing.work import Work
 
 _AGAIN_S = 0.02
-_MOST_FILES = 100
-"""So many of the changed files are named to those who work on them, if that follows a kill."""
 
 
 class Promised(Promises):
@@ -65,28 +60,3 @@ class Promised(Promises):
         super().end()
         with suppress(OSError, QueenError):
             safe_open.unlink(self._asked)
-
-    def give(
-        self,
-        said: Mapping[str, object],
-        work: Work,
-        own: Mapping[str, object],
-        members: Sequence[Member],
-    ) -> Fields:
-        """Promises each branch the commit that is to land; returns what this one's says."""
-        droids = [str(own["droid"]), *(each.offer.droid for each in members)]
-        for each in members:
-            Promises(self._place.folder, each.offer.tree).add(
-                **said,
-                head=each.offer.head,
-                issue_id=each.offer.issue_id,
-                changed=[*each.changed][:_MOST_FILES],
-                joined=[asdict(each) for each in each.joined],
-                landed_with=[droid for droid in droids if droid != each.offer.droid],
-                record=work.record_of(each.offer),
-            )
-        changed = own["changed"]
-        assert isinstance(changed, list)
-        mine = {**said, **own, "changed": changed[:_MOST_FILES], "landed_with": droids[1:]}
-        self.add(**mine)
-        return mine

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from queenbee.git.landing.checkout import Checkout
     from queenbee.git.landing.place import Place
     from queenbee.git.landing.together.checked import Check, Verdict
+    from queenbee.git.landing.work import Work
 
 _MOST_BYTES = 65_536
 _FAILS_FOR_S, _TIMES = 600.0, 5
@@ -104,19 +105,21 @@ def keep_verdict(folder: str, verdict: TargetVerdict) -> None:
     keep(os.path.join(folder, landing_steps.TARGET), verdict._asdict())
 
 
+class Emptied(Exception):
+    """The target passed, once the checkout was emptied of what earlier checks had left."""
+
+
 class TargetJudge:
     """Judges the target in the checkout of whoever has the turn."""
 
-    def __init__(self, checkout: Checkout, check: Callable[[], Check | None]) -> None:
+    def __init__(self, checkout: Checkout, check: Callable[[], Check | None], work: Work) -> None:
         """`check` finds the check that the target has of itself."""
         self._checkout = checkout
         self._folder = checkout.folder
         self._check = check
+        self._work = work
         self._tell = checkout.tell
-        self.passes: Callable[[str], None] = lambda _: None
-        """Called with the target once it has passed."""
-        self.was_emptied: bool = False
-        """Whether the target passed only once the checkout was emptied."""
+        self._was_emptied = False
 
     def is_failing(self, tip: str) -> bool:
         """Returns whether the target is known to fail."""
@@ -129,16 +132,17 @@ class TargetJudge:
     def _known(self, tip: str, check: Check) -> TargetVerdict | None:
         return known_verdict(self._checkout, tip, check)
 
-    def blame(self, tip: str, branches: Sequence[str]) -> tuple[TargetFails | None, bool]:
-        """Returns the refusal if the target itself fails, with whether that was found just now.
-        None if these branches are to blame, or there is no check of the target.
+    def blame(self, tip: str, branches: Sequence[str]) -> Exception | None:
+        """Returns the refusal if the target itself fails; others learn it, once. Returns `Emptied`
+        if what was left in the checkout may be to blame, and None if these branches are, or there
+        is no check of the target.
 
         Branches that fail on a target that has passed are believed to be bad, until several in a
         row have failed alone.
         """
         check = self._check()
         if check is None:
-            return None, False
+            return None
         known = self._known(tip, check)
         if known is not None and known.passed and len(branches) == 1:
             failed = [*dict.fromkeys([*known.failed, *branches])]
@@ -147,12 +151,18 @@ class TargetJudge:
         is_new = known is None or (known.passed and len(known.failed) >= _SEVERAL)
         if known is None or is_new:
             self._tell(f"the check failed; trying it on {self._checkout.target} itself")
+            was_emptied = self._was_emptied
             known = self.judged(tip, check)
             if known.passed and len(branches) == 1:
                 keep_verdict(self._folder, known._replace(failed=[*branches]))
+            if self._was_emptied and not was_emptied:
+                return Emptied()
         if known.passed:
-            return None, False
-        return known.refusal(self._checkout.target), is_new
+            return None
+        refusal = known.refusal(self._checkout.target)
+        if is_new:
+            self._work.target_fails(refusal)
+        return refusal
 
     def judged(self, tip: str, check: Check) -> TargetVerdict:
         """Checks a commit of the target, and keeps what that says. Raises `SetupFailed`."""
@@ -161,7 +171,7 @@ class TargetJudge:
         ran = check_in(self._checkout, check)
         if ran.failed is not None and self._checkout.empty():
             ran = check_in(self._checkout, check)
-            self.was_emptied = ran.failed is None
+            self._was_emptied = ran.failed is None
         return self.keep(tip, check.command, ran, at)
 
     def keep(self, tip: str, check: str, ran: Verdict, at: float) -> TargetVerdict:
@@ -172,7 +182,7 @@ class TargetJudge:
         verdict = TargetVerdict(tip, check, setup, not said, said, lacks, at, ran.seconds)
         keep_verdict(self._folder, verdict)
         if verdict.passed:
-            self.passes(self._checkout.target)
+            self._work.target_passes(self._checkout.target)
         if said:
             for each in said.splitlines()[-_LAST_LINES:]:
                 self._tell(f"  {one_line(each, _LINE_CHARS)}")

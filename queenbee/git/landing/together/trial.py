@@ -12,11 +12,12 @@ from queenbee.git.landing.standing_back import StandingBack
 from queenbee.git.landing.together.batch import Batch
 from queenbee.git.landing.together.checked import check_in, check_of, side_by_side
 from queenbee.git.landing.together.pace import Pace
+from queenbee.git.landing.together.target_verdict import Emptied
 from queenbee.git.landing.work import offers
 from queenbee.git.worktrees.preparing import copied, setup_key
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from queenbee.checks.consent import SeenCommand
     from queenbee.git.landing.checkout import Checkout
@@ -25,12 +26,9 @@ if TYPE_CHECKING:
     from queenbee.git.landing.refusals import LeftByCheck
     from queenbee.git.landing.together.batch import Member
     from queenbee.git.landing.together.checked import Check
+    from queenbee.git.landing.together.target_verdict import TargetJudge
     from queenbee.git.landing.work import Offer, Rules, Work
     from queenbee.services.waiting.landing_turn import LandingTurn
-
-
-class Emptied(Exception):
-    """The target passed, once the checkout was emptied of what earlier checks had left."""
 
 
 class _OthersCame(Exception):
@@ -46,9 +44,11 @@ class Trial:
         joining: Joining,
         rules: Rules,
         work: Work,
+        judge: TargetJudge,
     ) -> None:
         self._place = place
         self._work = work
+        self._judge = judge
         self._tell = place.tell
         self.judge_by(rules, None)
         self._joining = joining
@@ -73,16 +73,11 @@ class Trial:
         where = self._place.common_dir
         self._check = check_of(check, rules.check_timeout_s, where) if check else None
 
-    def run(
-        self,
-        turn: LandingTurn,
-        head: str,
-        target_fails: Callable[[Sequence[str]], Exception | None],
-    ) -> tuple[str, str | None]:
+    def run(self, turn: LandingTurn, head: str) -> tuple[str, str | None]:
         """Returns the commit that was checked, and what failed of this branch alone, or None.
 
-        Before branches are blamed, `target_fails` is asked whether the target fails without them:
-        then what it returns is raised, unless this branch alone passes, which mends it.
+        Before branches are blamed, it is looked whether the target fails without them: then that is
+        raised, unless this branch alone passes, which mends it.
         """
         self.batch = Batch(self._place, self._joining, head)
         self._standing = StandingBack(self._place)
@@ -105,7 +100,7 @@ class Trial:
             if bad is not None:
                 self.batch.drop(bad)
                 continue
-            if self._has_check_failed and self._fails_without(branches, target_fails):
+            if self._has_check_failed and self._fails_without(branches):
                 most = 1
                 continue
             if failed is None or len(branches) == 1:
@@ -131,21 +126,17 @@ class Trial:
     def _taken(self, turn: LandingTurn, most: int) -> str:
         return self.batch.take(self._offers(turn), most - 1, self._keeps_out)
 
-    def _fails_without(
-        self, branches: Sequence[str], target_fails: Callable[[Sequence[str]], Exception | None]
-    ) -> bool:
+    def _fails_without(self, branches: Sequence[str]) -> bool:
         """Returns whether the target fails, too: then this branch is tried alone, since it may mend
-        that. Raises what `target_fails` returns if it was.
+        that. Raises `TargetFails` if it was.
         """
-        error = target_fails(branches)
+        error = self._judge.blame(self._joining.target, branches)
         if error is None:
             return False
-        if isinstance(error, Emptied):  # What they left may have failed this branch, too.
-            self.batch.leave()
-            return True
-        if len(branches) == 1:
-            raise error
-        self._tell(f"{error}; trying this branch alone")
+        if not isinstance(error, Emptied):  # What was left may have failed this branch, too.
+            if len(branches) == 1:
+                raise error
+            self._tell(f"{error}; trying this branch alone")
         self.batch.leave()
         return True
 
