@@ -67,6 +67,32 @@ GUARDED = "[land]\ncheck = 'sh run-tests'\nguard_check = true\n"
         ("./check", "CMakeLists.txt"),
         ("echo 'not closed; true", "Makefile"),
         ("mvn test", ".mvn/extensions.xml"),
+        ("cd ci && ./run.sh", "ci/run.sh"),
+        ("(cd ci; sh run.sh)", "ci/run.sh"),
+        ("cd a && cd b/c && sh run.sh", "a/b/c/run.sh"),
+        ("cd ci && ../run.sh", "run.sh"),
+        ("cd ci && sh *.sh", "ci/a.sh"),
+        ("cd ci && python3 -m checks", "ci/checks.py"),
+        ("python3 ci", "ci/__main__.py"),
+        ("python3.12 -m unittest", "argparse.py"),
+        ("python3 ci/x.py", "ci/json/__init__.py"),
+        ("node ci", "ci/index.js"),
+        ("run-parts ci", "ci/50-test"),
+        ('"$PWD"/ci.sh', "ci.sh"),
+        ("sh $QUEEN_WORKTREE/ci.sh", "ci.sh"),
+        ("sh ${X:-$PWD}/ci.sh", "ci.sh"),
+        ('sh "$(git rev-parse --show-toplevel)/ci.sh"', "ci.sh"),
+        ('sh "$(pwd)/ci.sh"', "ci.sh"),
+        ("sh `pwd`/ci.sh", "ci.sh"),
+        ("D=ci; sh $D/run.sh", "ci/run.sh"),
+        ("for f in a b; do sh ci/$f.sh; done", "ci/a.sh"),
+        ("cargo test", "Cargo.toml"),
+        ("cargo nextest run", ".config/nextest.toml"),
+        ("cargo test", "build.rs"),
+        ("go test ./...", "go.mod"),
+        ("pnpm test", "package.yaml"),
+        ("dotnet test", "a.runsettings"),
+        ("mise run test", "mise-tasks/test"),
         ("", "sub/.gitattributes"),
         ("", ".husky/pre-commit"),
         ("", ".beads/hooks/on_close"),
@@ -97,7 +123,7 @@ def test_what_clients_run_that_are_set_up_here_is_of_the_check() -> None:
     assert check_files([], files) == sorted(files)
 
 
-@pytest.mark.parametrize("command", ["pytest tests", "make test", "cat ../run-tests /run-tests"])
+@pytest.mark.parametrize("command", ["pytest tests", "make test", "cd ci && ./x", "sh $f"])
 def test_a_test_is_not(command: str) -> None:
     assert check_files([command], ["tests/test_x.py", "docs/Makefile", "run-tests"]) == []
 
@@ -134,6 +160,8 @@ def test_what_a_link_leads_to_is_of_the_check_too(tmp_path: Path) -> None:
     (tmp_path / "loop").symlink_to("loop")
     files = ["t", "t/run", "there/run", "run"]
     assert check_files(["./run ./loop/x"], files, str(tmp_path)) == sorted(files)
+    files = ["there/go"]
+    assert check_files(["cd t && ./go"], files, str(tmp_path)) == files
 
 
 @pytest.mark.parametrize("folder", [".claude", ".husky", ".github/workflows", ".config", "hk"])

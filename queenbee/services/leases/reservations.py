@@ -303,14 +303,17 @@ class Reservations:
         together and whose superseded one has not ended yet.
         """
         state, now_ms = self.store.state(KIND), self.store.now_ms()
-        pairs: list[tuple[Reservation, Reservation]] = []
-        for loser_id, winner_id in self._live.verdicts(state).items():
-            loser = leases.as_of(state.get(loser_id) or {}, now_ms)
-            if leases.is_live(loser):
-                winner = leases.as_of(state.get(winner_id) or {}, now_ms)
-                marked = Reservation({**loser.fields, "superseded_by": winner_id})
-                pairs.append((winner, marked))
-        return sorted(pairs, key=lambda pair: pair[1].age)
+        active = (leases.as_of(fields, now_ms) for fields in state.select(ACTIVE))
+        live = [each for each in active if leases.is_live(each)]
+        lost = self._live.verdicts(state) if live else {}
+        return [
+            (
+                leases.as_of(state.get(lost[each.id]) or {}, now_ms),
+                Reservation({**each.fields, "superseded_by": lost[each.id]}),
+            )
+            for each in live
+            if each.id in lost
+        ]
 
     def verdicts(self) -> dict[str, str]:
         """Returns the winner's id for each superseded lease of the hive."""

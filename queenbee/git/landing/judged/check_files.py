@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from queenbee.core.text import named, suggested
 from queenbee.git.landing.judged.client_files import EVERY, is_of_client
-from queenbee.git.landing.judged.command_reads import read_by, settings_folders, with_links
+from queenbee.git.landing.judged.command_reads import read_by, with_links
 from queenbee.git.landing.judged.settings_read import is_setting
 from queenbee.git.landing.refusals import SHOWN, NotLanded
 from queenbee.git.upstream import LFS_SETTINGS
@@ -50,7 +50,6 @@ _FILES = frozenset({
 })  # fmt: skip
 _ATTRIBUTES = ".gitattributes"
 """Says which filter gives a check other bytes than the commit has, and how conflicts are hidden."""
-_GLOB = frozenset("*?[")
 SHOWN_CHECK = "queenbee-land-check"
 """The file, in the git directory of a worktree, that says which change of the check was told."""
 _KEY_CHARS = 32
@@ -72,14 +71,14 @@ def check_files(
     """Returns those of the changed files that checks run, workflows, hooks, and files of agents;
     also all in these `folders`. Links are followed as they are in `tree`.
     """
-    names = {each for command in commands for each in read_by(command)}
-    settings_in = {each for command in commands for each in settings_folders(command)}
-    if tree and settings_in:
-        names.update(each for each in safe_open.names_in(tree) if is_setting(each, settings_in))
-    wanted = {each for name in (*names, *_FILES) for each in with_links(tree, name)}
+    reads = [read_by(each) for each in commands]
+    linked = {way for each in reads for way in each.linked(tree)}
+    others = {*_FILES}
+    if tree and any(each.has_settings for each in reads):
+        others.update(each for each in safe_open.names_in(tree) if is_setting(each))
+    wanted = linked | {each for name in others for each in with_links(tree, name)}
     begins = (*_FOLDERS, *_LEFTHOOK, *(f"{each}/" for each in folders))
     inside = {way for each in begins for way in with_links(tree, f"{each}*")}
-    patterns = [each for each in names if _GLOB.intersection(each)]
     behind = tuple(each[:-1] for each in inside if each.endswith("*"))
     return sorted(
         each
@@ -87,17 +86,9 @@ def check_files(
         if each in wanted | inside  # A file or link in place of a folder, too.
         or each.startswith(behind)
         or is_of_client(each)
-        or is_setting(each, settings_in)
         or posixpath.basename(each) == _ATTRIBUTES
-        or any(_is_like(each, pattern) for pattern in patterns)
+        or any(read.has(each) for read in reads)
     )
-
-
-def _is_like(path: str, pattern: str) -> bool:
-    from pathlib import PurePosixPath  # noqa: PLC0415 - start-up
-
-    plain, wanted = PurePosixPath(path), PurePosixPath(pattern)
-    return len(plain.parts) == len(wanted.parts) and plain.match(str(wanted))
 
 
 def refuse_unaccepted(

@@ -1,17 +1,23 @@
 """Which files of a repository a command reads, as far as its words say.
 
 The words that are files, what some programs read by their own rules, and the modules that Python
-looks for in the folder where it begins; and all settings, if another program is started.
+looks for in the folder where it begins; and all settings, if another program is started. Each of
+these counts in every folder that a word names, since the command may go there first.
 """
 
 from __future__ import annotations
 
 import os
 import posixpath
+import re
 import shlex
+import sys
+from dataclasses import dataclass
+from itertools import dropwhile
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from queenbee.git.landing.judged.settings_read import is_unknown
+from queenbee.git.landing.judged.settings_read import is_setting, is_unknown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -30,6 +36,14 @@ _MAVEN = (
     *("pom.xml", ".mvn/jvm.config", ".mvn/maven.config", ".mvn/extensions.xml"),
     ".mvn/wrapper/maven-wrapper.properties",
 )
+_PNPM = (
+    *("package.json", "package.json5", "package.yaml", ".npmrc", "pnpm-workspace.yaml"),
+    *(".pnpmfile.cjs", ".pnpmfile.mjs"),
+)
+_CARGO = (
+    *(".cargo/config.toml", ".cargo/config", "rust-toolchain", "rust-toolchain.toml"),
+    *("Cargo.toml", "build.rs", ".config/nextest.toml"),
+)
 _RAKE = ("Rakefile", "rakefile", "Rakefile.rb", "rakefile.rb")
 _TASK = tuple(
     f"{name}{of}.{end}"
@@ -42,7 +56,7 @@ READS = {
     "gmake": _MAKE,
     "just": ("justfile", "Justfile", ".justfile"),
     "npm": ("package.json", ".npmrc"),
-    "pnpm": ("package.json", ".npmrc", "pnpm-workspace.yaml", ".pnpmfile.cjs"),
+    "pnpm": _PNPM,
     "yarn": ("package.json", ".yarnrc.yml", ".yarnrc", ".pnp.cjs"),
     "bun": ("package.json", "bunfig.toml"),
     "deno": ("deno.json", "deno.jsonc"),
@@ -57,45 +71,98 @@ READS = {
     "nox": ("noxfile.py",),
     "pytest": _PYTEST,
     "py.test": _PYTEST,
-    "cargo": (".cargo/config.toml", ".cargo/config", "rust-toolchain", "rust-toolchain.toml"),
-    "go": ("go.work",),
+    "cargo": _CARGO,
+    "go": ("go.work", "go.mod"),
     "uv": ("uv.toml", "pyproject.toml"),
 }
 """The files, at the top or in a folder that the command names, that say what a program does. Of
 any other program, all that look like settings count (`settings_read`).
 """
+_NODE = frozenset({"node", "bun", "deno", "tsx", "ts-node"})
+_OF_NODE = ("package.json", "index.js", "index.mjs", "index.cjs", "index.ts")
+_PYTHON = re.compile(r"(python|pypy)[\d.]*|py")
+_OF_PYTHON = frozenset(
+    {
+        "__main__.py",
+        *(f"{each}{end}" for each in sys.stdlib_module_names for end in (".py", "/__init__.py")),
+    }
+)
+"""What Python runs of a folder, and what it takes in place of a module of its own."""
+_RUNS_ALL = "run-parts"
+_UNKNOWN = re.compile(r"\$\{[^}]*\}|\$\([^)]*\)|\$\w+|`[^`]*`")
+"""What stands in a word for a text that nobody here knows, such as `$PWD`."""
+_GLOB = frozenset("*?[")
 _MOST_LINKS = 10
 
 
-def read_by(command: str) -> set[str]:
-    """Returns all that a command may read, as paths from the top of the repository; few of them are
-    there.
-    """
+@dataclass(frozen=True)
+class Reads:
+    """What a command may read."""
+
+    folders: frozenset[str]
+    """Words that may be folders, and the folders of those that may be files."""
+    names: frozenset[str]
+    """Paths, from the top or from one of these folders; few of them are there."""
+    has_python: bool
+    """Whether also what Python takes in place of a module of its own."""
+    has_settings: bool
+    """Whether also all that looks like settings there: nobody here knows what a program reads."""
+
+    def has(self, path: str) -> bool:
+        """Returns whether a path is one of them, from the top of the repository."""
+        patterns = [each for each in self.names if _GLOB.intersection(each)]
+        starts = [0]
+        for at in (each.start() for each in re.finditer("/", path)):
+            if any(path[start:at] in self.folders for start in starts):
+                starts.append(at + 1)
+        return any(
+            rest in self.names
+            or (self.has_python and rest in _OF_PYTHON)
+            or (self.has_settings and is_setting(rest))
+            or any(_is_like(rest, each) for each in patterns)
+            for rest in (path[start:] for start in starts)
+        )
+
+    def linked(self, tree: str) -> Iterator[str]:
+        """Yields the names, also in the folders that a tree has, and what they lead to there."""
+        there = [f"{each}/" for each in self.folders if os.path.isdir(f"{tree}/{each}")]
+        for folder in ("", *there):
+            for name in self.names:
+                yield from with_links(tree, folder + name)
+
+
+def read_by(command: str) -> Reads:
+    """Returns what a command may read."""
     words = [each for each in _words(command) if each and "\0" not in each]
-    found, folders = _named(words), _folders(words)
-    for name in map(posixpath.basename, words):
-        found.update(folder + each for folder in folders for each in READS.get(name, ()))
+    named = {*_named(words)}
+    folders = frozenset({*named, *map(posixpath.dirname, named)} - {""})
+    names = {*named}
+    programs = {*map(posixpath.basename, words)}
+    for program in programs:
+        names.update(READS.get(program, ()))
+        names.update(_OF_NODE if program in _NODE else ())
+        names.update(f"{each}/*" for each in named if program == _RUNS_ALL)
     for module in (each.replace(".", "/") for each in _modules(words)):
         parents = module.split("/")[:-1]
-        found.update((f"{module}/__init__.py", f"{module}/__main__.py", f"{module}.py"))
-        found.update("/".join([*parents[:n], "__init__.py"]) for n in range(1, len(parents) + 1))
-    return found
+        names.update((f"{module}/__init__.py", f"{module}/__main__.py", f"{module}.py"))
+        names.update("/".join([*parents[:n], "__init__.py"]) for n in range(1, len(parents) + 1))
+    has_python = any(map(_PYTHON.fullmatch, programs))
+    return Reads(folders, frozenset(names), has_python, is_unknown(command, READS))
 
 
-def settings_folders(command: str) -> list[str]:
-    """Returns the folders in which all that looks like settings may be read, since nobody here
-    knows what a program of a command reads.
-    """
-    return _folders(_words(command)) if is_unknown(command, READS) else []
+def _named(words: Iterable[str]) -> Iterator[str]:
+    """Yields the paths that words may be, also without what may lead to the top before them."""
+    for word in words:
+        path = posixpath.normpath(_UNKNOWN.sub("*", word))
+        if word.strip("./") and path.strip("*/"):
+            yield path
+            rest = "/".join(dropwhile(("", "..", "*").__contains__, path.split("/")))
+            yield from [rest] if rest else []
 
 
-def _named(words: Iterable[str]) -> set[str]:
-    return {posixpath.normpath(each) for each in words if each.strip("./")}
-
-
-def _folders(words: Iterable[str]) -> list[str]:
-    """Returns the top, and what words name that may be a folder, each with its slash."""
-    return ["", *(f"{each}/" for each in _named(words))]
+def _is_like(path: str, pattern: str) -> bool:
+    plain, wanted = PurePosixPath(path), PurePosixPath(pattern)
+    return len(plain.parts) == len(wanted.parts) and plain.match(str(wanted))
 
 
 def with_links(tree: str, path: str) -> Iterator[str]:

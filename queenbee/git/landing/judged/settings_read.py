@@ -34,9 +34,9 @@ _DOTFILES = re.compile(
 """Those that no check reads, or that are looked for by themselves."""
 _LOCKS = re.compile(r".*[-.]lock\..*|.*\.lock|npm-shrinkwrap\.json")
 _SETTINGS = re.compile(
-    r"(\..*|gradle/.*)"
+    r"(\..*|gradle/.*|mise-tasks/.*|mise/tasks/.*)"
     r"|[^/]*(file|rc|\.(config|settings|workspace)\.[^/]*|-project|\.project)"
-    r"|[^/]*\.(toml|ini|cfg|conf|json|json5|jsonc|ya?ml|xml|dist|properties|props|targets|config"
+    r"|[^/]*\.(toml|ini|cfg|conf|json|json5|jsonc|ya?ml|xml|dist|properties|props|targets|config|runsettings"
     r"|bazel|build|cmake|exs|gradle|kts|mk|nix|pkl|rc|sbt)"
     r"|workspace|sconstruct|cmakelists\.txt|package\.swift|build\.zig"
     r"|(conftest|dodo|fabfile|manage|noxfile|setup|sitecustomize|tasks)\.py"
@@ -51,13 +51,11 @@ def is_unknown(command: str, known: Collection[str]) -> bool:
         return True
 
 
-def is_setting(path: str, folders: Collection[str]) -> bool:
-    """Returns whether a file looks like settings in one of these folders, each with its slash."""
-    inside = [path[len(each) :].lower() for each in folders if path.startswith(each)]
-    return any(
-        _SETTINGS.fullmatch(each) and not _DOTFILES.fullmatch(each) and not _LOCKS.fullmatch(each)
-        for each in inside
-    )
+def is_setting(path: str) -> bool:
+    """Returns whether a file looks like settings in the folder from which its path is."""
+    wanted, *others = _SETTINGS, _DOTFILES, _LOCKS
+    folded = path.lower()
+    return bool(wanted.fullmatch(folded)) and not any(each.fullmatch(folded) for each in others)
 
 
 def _programs(command: str) -> Iterator[str]:
