@@ -6,7 +6,6 @@ The rules are in `core.conflicts.rules`; here is which of them count for a file.
 from __future__ import annotations
 
 import os
-import tempfile
 import time
 from contextlib import suppress
 from dataclasses import dataclass
@@ -296,6 +295,8 @@ class Unmerged:
         modes = {mode for mode, _ in stages.values()}
         if stages.keys() != _STAGES or len(modes) != 1 or not modes <= _REGULAR:
             return None
+        import tempfile  # noqa: PLC0415 - start-up
+
         from queenbee.core.conflicts.markers import (  # noqa: PLC0415 - start-up
             MARKER_SIZE,
             holds_marker,
