@@ -70,6 +70,8 @@ line: partial[str | None] = partial(run.line, repository={})
 """The same for one line, or None."""
 
 
+_MADE = "%H%n%T%n%P%n%an <%ae> %at%n%B"
+"""The commit, its files, its parents, who made it when, and the message."""
 RAW = ("--raw", "--no-abbrev", "--no-renames", "-r", "-z")
 
 
@@ -110,6 +112,25 @@ def merged_in_memory(tree: str, one: str, other: str) -> tuple[str, bytes | None
     status, out, _ = run.user_git(*how, cwd=tree)
     made, _, listed = out.partition(b"\0")
     return made.decode() if status in (0, 1) else "", listed if status == 1 else None
+
+
+def amended_as(tree: str, commit: str, within: str) -> str | None:
+    """Returns the commit of a first-parent line that another one may have been amended to: on the
+    same parents, which name the branch if it is a merge; else with the same files, or with the
+    author, time and message. Raises `ExternalFailure` where git does not have them.
+    """
+
+    def made(asked: str) -> list[list[str]]:
+        how = ("log", "-z", "--first-parent", "--no-show-signature", f"--format={_MADE}")
+        said = git(*how, no_dash(asked), "--", cwd=tree).decode(errors="replace")
+        return [each.split("\n", 4) for each in said.split("\0") if each]
+
+    ((_, own_files, own_parents, *own),) = made(f"{commit}^!")
+    for found, files, parents, *said in made(within):
+        is_alike = files == own_files or said == own
+        if parents == own_parents and (" " in parents or is_alike):
+            return found
+    return None
 
 
 def is_commit(said: object) -> bool:

@@ -20,10 +20,10 @@ from queenbee.git.landing.committing import refuse_copied
 from queenbee.git.landing.conflicts import with_markers
 from queenbee.git.landing.joining import Joining
 from queenbee.git.landing.judged.check_files import CheckGuarded, refuse_unaccepted
-from queenbee.git.landing.judged.same_hive import refuse_other_hive
 from queenbee.git.landing.moving.advancing import Advance
 from queenbee.git.landing.refusals import SHOWN, NotLanded, PushRefused
 from queenbee.git.landing.requests import STOPPED
+from queenbee.git.landing.same_hive import refuse_other_hive
 from queenbee.git.landing.together.checked import Verdict, check_of
 from queenbee.git.landing.together.records import with_records
 from queenbee.git.landing.together.target_verdict import TargetJudge

@@ -11,6 +11,7 @@ from queenbee.core.command_lines import no_dash
 from queenbee.core.text import named, shell_word, suggested
 from queenbee.errors import ExternalFailure, InvalidInput
 from queenbee.git.landing.commands import (
+    amended_as,
     differing,
     git,
     is_commit,
@@ -289,8 +290,6 @@ class Place:
         if tip == commit or self.is_ancestor(commit, ref):
             return commit
         with suppress(ExternalFailure):  # One of them is not here.
-            from queenbee.git.landing.amended import amended_as  # noqa: PLC0415 - start-up
-
             return amended_as(self.tree, commit, f"{before}..{ref}")
         return None
 
