@@ -67,8 +67,8 @@ OF_ITS_OWN = {
     "Plans": "issues",
     "Assignments": "absurd check_ending in_review put_in_review relieve stage_claim "
     "stage_repair stage_return",
-    "Reservations": "absurd editor fenced fold_case holders_against overlapping stage_again "
-    "stage_release stage_repair stage_reserve stage_takeover stale store "
+    "Reservations": "absurd check_tracked editor fenced fold_case holders_against overlapping "
+    "stage_again stage_release stage_repair stage_reserve stage_takeover stale store "
     "transaction verdicts",
     "Messages": "correspondent drop_merged unanswered",
     "Queue": "ahead_of before circle enter everything register store still",

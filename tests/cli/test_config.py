@@ -121,6 +121,16 @@ class TestWhatLandingIsJudgedBy:
         assert queen("land", as_="one", cwd=tree).code == 0
         assert 'check = "true"' in toml.read_text()
 
+    def test_nor_does_a_worktree_change_what_sets_up_those_of_others(
+        self, quick: QuickQueen, toml: Path, tree: Path
+    ) -> None:
+        """Nobody has seen it, and so it would keep all of a team from beginning."""
+        before = toml.read_bytes()
+        done = quick("config", "set", "worktree.setup", "make deps", cwd=tree)
+        assert (done.code, "once it has landed" in done.out) == (0, True), done
+        assert toml.read_bytes() == before
+        assert "make deps" in (tree / ".beads/queen.toml").read_text()
+
     def test_other_settings_change_in_the_main_worktree_as_before(
         self, quick: QuickQueen, toml: Path, tree: Path
     ) -> None:

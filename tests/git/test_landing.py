@@ -433,6 +433,19 @@ class TestWhatLands:
         quick("reserve", "release", "--all", as_="api")
         assert quick("land", "--unchecked", as_="ui", cwd=tree).code == 0
 
+    @pytest.mark.parametrize("holds", [False, True])
+    def test_may_put_a_link_in_place_of_a_folder_that_nobody_holds(
+        self, quick: QuickQueen, repo: Path, worktree: Worktree, tmp_path: Path, holds: bool
+    ) -> None:
+        commit_file(repo, "d/f", "x\n")
+        tree = worktree("one")
+        git(tree, "rm", "-qr", "d")
+        (tree / "d").symlink_to(tmp_path)
+        if holds:
+            quick("reserve", "d/f", as_="api")
+        done = quick("land", "-m", "a link", "--unchecked", as_="ui", cwd=tree)
+        assert (done.code, "held by others: d/f (api)" in done.err) == (5 * holds, holds), done
+
     def test_moves_the_target_also_when_a_hook_names_a_repository(
         self, repo: Path, worktree: Worktree, monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -390,10 +390,9 @@ class _IssueWork(Work):
             from queenbee.git.remote.syncing import take_in  # noqa: PLC0415 - start-up
 
             take_in(self.hive)
-        top = [os.path.join(self.hive.layout.tree, path) for path in paths]
         return [
             f"{named([each.path])} ({lease.droid})"
-            for each in (self.hive.reservations.check(top) if top else ())
+            for each in self.hive.reservations.check_tracked(paths)
             if each.status == "held"
             for lease in each.leases[:1]
             if lease.exclusive

@@ -242,10 +242,17 @@ class Reservations:
 
         What is not held may have leases of others, who edit it in their working trees.
         """
-        literal = [self._literal(each) for each in several(paths)]
-        met, asker = self.covering(literal), self.editor(session)
+        return self.check_tracked([*map(self._literal, several(paths))], session=session)
+
+    def check_tracked(
+        self, paths: Sequence[str], *, session: str | None = None
+    ) -> list[PathStatus]:
+        """Returns the same for paths from the root as git has them, whatever is there now, such as
+        a link in place of a folder.
+        """
+        met, asker = self.covering(paths), self.editor(session)
         statuses = []
-        for path in literal:
+        for path in paths:
             covering = [*met[path]]
             against = [lease for lease in covering if leases.stand_against(lease, asker)]
             if against:

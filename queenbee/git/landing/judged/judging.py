@@ -136,7 +136,7 @@ def branch_file(layout: Layout, name: str) -> str | None:
     """Returns the file in which a setting is changed for this branch alone, until it lands; None
     for one that is changed in the main worktree. Raises `InvalidInput` where the branch has none.
     """
-    is_of_branch = name.startswith("land.") and name not in AT_ONCE
+    is_of_branch = name.startswith(("land.", "worktree.setup")) and name not in AT_ONCE
     if layout.worktree is None or layout.git_dir is None or not is_of_branch:
         return None
     path = settings_path(layout)
