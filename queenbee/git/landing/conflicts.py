@@ -128,6 +128,13 @@ class Joined:
         return told
 
 
+def tell_joined(tell: Callable[[str], None], joined: Sequence[Joined]) -> None:
+    """Shows what was joined."""
+    for each in joined:
+        for said in each.shown():
+            tell(said)
+
+
 def left_places(tree: str, files: Sequence[str], sides: Mapping[str, str]) -> list[str]:
     """Returns the places that git marked in files that are left in conflict: for each its lines,
     and what is there, the first ones if they are many; and for each file what both sides wanted.
