@@ -210,6 +210,16 @@ def test_a_hook_that_is_a_link_to_another_hook_is_chained_and_restored(
     assert not [*place.glob("*.before-queenbee")]
 
 
+def test_a_link_to_the_guard_of_another_repository_is_nobodys_to_remove(repo: Path) -> None:
+    install(repo)
+    hook = repo / ".git" / "hooks" / "pre-commit"
+    elsewhere = hook.rename(repo.parent / "pre-commit")
+    hook.symlink_to(elsewhere)
+    uninstall(repo)
+    assert os.readlink(hook) == str(elsewhere)
+    assert "queenbee guard" in elsewhere.read_text()
+
+
 @pytest.mark.parametrize("earlier", [False, True])
 def test_lines_that_somebody_adds_to_the_guards_hook_stay(repo: Path, earlier: bool) -> None:
     path, begin = repo / ".git" / "hooks" / "pre-push", "# >>> queenbee guard >>>"
