@@ -43,6 +43,7 @@ from queenbee.git.landing.standing_back import StandingBack
 from queenbee.git.landing.together.promised import Promised
 from queenbee.git.landing.work import MERGE, PROPOSED, REBASE, Landing, Offer, Rules, Work
 from queenbee.git.proposing.standing import BEHIND
+from queenbee.git.trees.silent_losses import loss_by
 from queenbee.git.upstream import Upstream
 from queenbee.services.waiting.landing_steps import Step, sweep
 from queenbee.services.waiting.landing_turn import LandingTurn
@@ -328,6 +329,9 @@ class _One:
         self.step.end()
 
     def _go_to(self, commit: str, head: str) -> None:
+        if loss := loss_by(self.place.tree, head, commit):
+            hint = f"{loss.way}; then queen land" if loss.way else "git status"
+            raise NotLanded(f"{loss.what}: {commit[:10]} is not checked out", hint=hint)
         go: Callable[..., Done] = partial(self.commands, cwd=self.place.tree, to_the_end=True)
         self.step.write("merge", before=head, after=commit)
         if self.rules.strategy == MERGE:
