@@ -118,7 +118,7 @@ def test_it_is_not_gone_on_with_where_somebody_began_to_work(tree: Path, work: s
     assert "--adopt" in str(refused.value.hint)
 
 
-UNSEEN = ["detached", "own ref", "ignored", "repository", "submodule", "same size", "moved"]
+UNSEEN = ["detached", "own ref", "ignored", "repository", "submodule", "hidden", "moved"]
 
 
 @pytest.mark.parametrize("work", UNSEEN)
@@ -159,7 +159,7 @@ def work_unseen(path: Path, work: str) -> None:
     elif work == "submodule":
         git(path, "submodule", "--quiet", "update", "--init")
         (path / "lib" / "lib.txt").write_text("2\n")
-    elif work == "same size":
+    elif work == "hidden":
         git(path, "update-index", "--assume-unchanged", "file.txt")
         (path / "file.txt").write_text("2\n")
     else:
