@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from bead_files import put_bead, ralph_bead
-from hives import write_lines
+from hives import commit_file, git, write_lines
 from stamps import format_ms
 from start_up import HOOK, LIBRARY, QUEEN, edit_event, loaded
 
@@ -55,6 +55,9 @@ RARE = {
     "queenbee.checks.runner", "queenbee.services.care.doctor", "queenbee.services.archiving",
     "queenbee.store.memory.rotation", "queenbee.store.memory.search",
 }  # fmt: skip
+
+OF_LANDING = {"selectors", "shutil", "sqlite3", "subprocess", "tomllib"}
+"""What of Python a landing takes: it runs programs, and reads the settings of commits."""
 
 COMMANDS = {
     "version": PATTERNS
@@ -107,11 +110,24 @@ def test_a_command_loads_nothing_that_it_does_not_use(small: Path, line: str) ->
 def test_beads_in_the_repository_load_nothing_that_runs_them(small: Path, line: str) -> None:
     put_bead(small, ralph_bead("gt-1", "true"))
     modules = loaded(small, QUEEN, *line.split(" "))
-    # Whether somebody has seen the commands is asked by a hash of each.
-    assert needless(modules, (OF_OTHERS | OF_PYTHON | RARE) - {"hashlib"}) == set()
+    assert needless(modules, OF_OTHERS | OF_PYTHON | RARE) == set()
     assert ("queenbee.documents.ralph.ralph_bead" in modules) == (
         line in ("issue ready", "claim qb-1")
     )
+
+
+def test_a_landing_loads_nothing_that_only_others_use(small: Path, tmp_path: Path) -> None:
+    tree = tmp_path / "tree"
+    git(small, "worktree", "add", "-q", str(tree))
+    commit_file(tree, "lands.txt", "x\n")
+    modules = loaded(tree, QUEEN, "land", "--unchecked", "--as", "nobody-else")
+    assert "queenbee.git.landing.moving.advancing" in modules
+    unused = {
+        "queenbee.git.unfinished",
+        "queenbee.git.proposing.work",
+        "queenbee.git.remote.syncing",
+    }
+    assert needless(modules, OF_OTHERS | OF_PYTHON - OF_LANDING | unused) == set()
 
 
 def test_an_edit_under_guard_loads_no_command_line(small: Path) -> None:

@@ -10,10 +10,10 @@ import os
 import re
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from hashlib import sha256
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
+from queenbee._hashing import sha256
 from queenbee.agents.launch import HOOK
 from queenbee.agents.setup import AGENTS, place_of
 from queenbee.documents.json_text import loads

@@ -48,7 +48,7 @@ class Line:
     def key(self) -> Key:
         """The key that sorts the lines of an id; only computed if two have the same revision."""
         if self._key is None:
-            from hashlib import sha256  # noqa: PLC0415 - start-up
+            from queenbee._hashing import sha256  # noqa: PLC0415 - start-up
 
             digest = sha256(self.raw).digest()
             # No revision follows the last one, so there a later line counts, whatever it says.

@@ -10,9 +10,9 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from hashlib import sha256
 from typing import Any
 
+from queenbee._hashing import sha256
 from queenbee.core.beads import DONE
 from queenbee.core.row_edits import later_than
 from queenbee.core.timestamps import format_ms

@@ -34,6 +34,7 @@ from queenbee.git.trees.elsewhere import refuse_elsewhere
 from queenbee.git.trees.hidden import is_sparse, lacking, looking
 from queenbee.git.trees.in_the_way import between, has_repository
 from queenbee.git.trees.index_copy import index_copy
+from queenbee.git.trees.open_operations import OPEN, open_operations
 from queenbee.git.trees.own_branch import refuse_not_own
 from queenbee.git.trees.set_aside import worktrees_in
 from queenbee.git.trees.special_files import add_all, special_files
@@ -82,19 +83,6 @@ _KEPT = "queen: kept"
 """What the reflog says of a ref that QueenBee has brought to what it kept."""
 _NO_HOOKS = {"core.hooksPath": os.devnull}
 _TREE = ("rev-parse", "--verify", "--quiet", "--end-of-options")
-OPEN: dict[str, tuple[str, ...]] = {
-    "rebase-merge": ("rebase", "--quit"),
-    "rebase-apply/applying": ("am", "--quit"),
-    "rebase-apply": ("rebase", "--quit"),
-    "MERGE_HEAD": ("merge", "--quit"),
-    "CHERRY_PICK_HEAD": ("cherry-pick", "--quit"),
-    "REVERT_HEAD": ("revert", "--quit"),
-    "sequencer": ("cherry-pick", "--quit"),
-    "BISECT_LOG": ("bisect", "reset", "HEAD"),
-}
-"""What git has under way in a worktree whose git directory has these files, and what quits it: the
-files of the worktree stay as they are.
-"""
 _AUTOSTASHES = ("rebase-merge/autostash", "rebase-apply/autostash", "MERGE_AUTOSTASH")
 """Files that name the commit with what git put aside before it began, and would put back."""
 
@@ -282,11 +270,6 @@ def put_back(
     refuse_elsewhere(place.path)
     refuse_not_own(layout, place, branch)
     return _PuttingBack(layout, place, branch, name).to(to)
-
-
-def open_operations(git_dir: str) -> list[str]:
-    """Returns what git has under way in a worktree, as the names of the files in `OPEN`."""
-    return [name for name in OPEN if os.path.lexists(os.path.join(git_dir, name))]
 
 
 def _changed(hive: Services, place: Worktree) -> list[str]:

@@ -8,11 +8,11 @@ was removed. `docs/worktrees.md`, section "Worktrees that Claude Code makes".
 
 from __future__ import annotations
 
-import hashlib
 import os
 import sys
 from typing import TYPE_CHECKING
 
+from queenbee._hashing import sha256
 from queenbee.core.names import ALWAYS_KNOWN, MAX_LENGTH, joined
 from queenbee.core.text import HINT, printable
 from queenbee.errors import InvalidInput, QueenError
@@ -76,7 +76,7 @@ def _droid(name: str) -> str:
     plain = plain.strip("-")
     if plain == name and len(name) <= MAX_LENGTH and name not in ALWAYS_KNOWN:
         return name
-    part = hashlib.sha256(name.encode(errors="surrogatepass")).hexdigest()[:_HASH_CHARS]
+    part = sha256(name.encode(errors="surrogatepass")).hexdigest()[:_HASH_CHARS]
     return joined(plain or "agent", "-", part)
 
 

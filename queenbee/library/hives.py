@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
-from hashlib import sha256
 from typing import TYPE_CHECKING
 
+from queenbee._hashing import sha256
 from queenbee.core.text import suggested
 from queenbee.errors import NotFound, QueenError
 from queenbee.library.hive import Hive

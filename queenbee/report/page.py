@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import base64
-import hashlib
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TypeVar
 
+from queenbee._hashing import sha256
 from queenbee.core.text import some
 from queenbee.core.timestamps import format_duration
 from queenbee.report import caps
@@ -92,7 +92,7 @@ def page(report: Report) -> str:
 def _head(report: Report) -> Markup:
     with open(_STYLE_PATH, encoding="utf-8") as file:
         rules = file.read()
-    digest = base64.b64encode(hashlib.sha256(rules.encode()).digest()).decode()
+    digest = base64.b64encode(sha256(rules.encode()).digest()).decode()
     # Nothing may be loaded, and no script may run, even if a text became an element.
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
     return element(

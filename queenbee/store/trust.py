@@ -13,9 +13,9 @@ import re
 import shlex
 from contextlib import suppress
 from dataclasses import dataclass, field
-from hashlib import sha256
 from typing import TYPE_CHECKING
 
+from queenbee._hashing import sha256
 from queenbee.errors import NotFound, QueenError, Unwritable
 from queenbee.store import safe_open
 from queenbee.store.git_files.worktrees import (

@@ -7,8 +7,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from hashlib import sha256
 
+from queenbee._hashing import sha256
 from queenbee.core.text import printable
 from queenbee.errors import Conflict, InvalidInput
 from queenbee.library.hive import Hive

@@ -7,9 +7,9 @@ from __future__ import annotations
 import os
 import re
 from contextlib import suppress
-from hashlib import sha256
 from typing import TYPE_CHECKING
 
+from queenbee._hashing import sha256
 from queenbee.checks.consent import GATE, VERIFIER, proposals
 from queenbee.documents.findings import errors_in
 from queenbee.documents.folders import gates_dir, json_stamp

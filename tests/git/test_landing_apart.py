@@ -188,9 +188,9 @@ class TestWhatACheckLeaves:
         commit_file(tree, "b", "x\n")
         assert landing(quick, tree, "--check", "grep -qx x a").code == 0
 
-    @pytest.mark.parametrize("is_of_branch", [False, True])
+    @pytest.mark.parametrize("by", ["the target", "the branch", "the branch alone"])
     def test_that_python_compiled_is_not_taken_for_another_commits(
-        self, quick: QuickQueen, repo: Path, tree: Path, is_of_branch: bool
+        self, quick: QuickQueen, repo: Path, tree: Path, by: str
     ) -> None:
         """Python compares times in seconds, and sizes."""
         commit_file(repo, ".gitignore", "__pycache__\n")
@@ -203,8 +203,9 @@ class TestWhatACheckLeaves:
         assert landing(quick, tree, "--check", good).code == 0
         assert (checkout(repo) / "__pycache__").is_dir()
         git(tree, "merge", "-q", "main")
-        commit_file(tree if is_of_branch else repo, "code_of.py", "n = 1\n")
-        commit_file(tree, "b", "x\n")
+        commit_file(repo if by == "the target" else tree, "code_of.py", "n = 1\n")
+        commit_file(tree if by == "the branch alone" else repo, "b", "x\n")
+        commit_file(tree, "c", "x\n")
         assert landing(quick, tree, "--check", good).code == 1
 
 

@@ -12,9 +12,9 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from hashlib import sha256
 from typing import Any
 
+from queenbee._hashing import sha256
 from queenbee.core.beads import DONE, changed_ms
 from queenbee.core.names import checked_issue_id, checked_new_id
 from queenbee.core.text import some

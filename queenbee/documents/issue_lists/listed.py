@@ -10,9 +10,9 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from hashlib import sha256
 from typing import Any
 
+from queenbee._hashing import sha256
 from queenbee.core.text import one_line, shortened
 from queenbee.core.timestamps import format_ms, instant_ms
 from queenbee.documents.findings import Finding

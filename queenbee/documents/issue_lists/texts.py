@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from hashlib import sha256
 from typing import Any
 
+from queenbee._hashing import sha256
 from queenbee.documents.front_matter import read_front_matter
 from queenbee.documents.markdown import check_item, unfenced_lines
 from queenbee.errors import InvalidInput

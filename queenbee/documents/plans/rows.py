@@ -6,9 +6,9 @@ import os
 from collections.abc import Collection, Iterable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
-from hashlib import sha256
 from typing import Any
 
+from queenbee._hashing import sha256
 from queenbee.core.timestamps import format_ms
 from queenbee.documents.agents import DEFAULT_AGENT, agent_path
 from queenbee.documents.fields import slug

@@ -7,7 +7,6 @@ stay. A row of the tracker can hold a bead, too. `docs/ralph-beads.md`, "Where b
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
@@ -15,6 +14,7 @@ from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any
 
+from queenbee._hashing import sha256
 from queenbee.core.beads import DONE, definition_of_done
 from queenbee.documents.fields import id_problem
 from queenbee.documents.findings import Finding
@@ -176,7 +176,7 @@ def _placed(bead: BeadFile, folders: BeadFolders) -> BeadFile:
         _move(bead, target, old, data, folders)
     gone = {_in_hive(each): "" for each in (bead.path, bead.stale) if each is not None}
     if os.path.dirname(target) != folders.standalone:
-        _note(folders, {**gone, _in_hive(target): hashlib.sha256(data).hexdigest()})
+        _note(folders, {**gone, _in_hive(target): sha256(data).hexdigest()})
     return BeadFile(bead.bead_id, target, bead.document)
 
 
@@ -202,8 +202,8 @@ def _move(bead: BeadFile, target: str, old: bytes, data: bytes, folders: BeadFol
 
 
 def _pair(active: bytes, completed: bytes) -> str:
-    digests = (hashlib.sha256(each).digest() for each in (active, completed))
-    return hashlib.sha256(b"".join(digests)).hexdigest()
+    digests = (sha256(each).digest() for each in (active, completed))
+    return sha256(b"".join(digests)).hexdigest()
 
 
 def _note(folders: BeadFolders, said: Mapping[str, str]) -> None:

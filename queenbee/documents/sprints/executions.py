@@ -6,7 +6,6 @@ the document on sprint beads, "Agent Execution Tracking" and "Output Tracking".
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
@@ -14,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from typing import Any, Literal
 
+from queenbee._hashing import sha256
 from queenbee.core.row_edits import later_than
 from queenbee.core.timestamps import format_ms
 from queenbee.documents.findings import Finding, errors_in, in_short
@@ -261,7 +261,7 @@ def _comment(bead: Row, record: Mapping[str, Any], text: str) -> None:
         "created_at": record["completed_at"] or bead["updated_at"],
     }
     # Some trackers read numbers only, and one number must not be two comments of one tracker.
-    digest = hashlib.sha256(json.dumps([comment, record["session_id"]]).encode()).hexdigest()
+    digest = sha256(json.dumps([comment, record["session_id"]]).encode()).hexdigest()
     bead["comments"] = [*kept, {"id": int(digest[:13], 16), **comment}]
 
 

@@ -21,7 +21,7 @@ from queenbee.git.landing.refusals import SHOWN, MainBlocked
 from queenbee.git.run import git, line, names_in, without_programs
 from queenbee.git.trees.elsewhere import led_away
 from queenbee.git.trees.hidden import changed_of, hidden_in, way_to_show
-from queenbee.git.unfinished import OPEN, open_operations
+from queenbee.git.trees.open_operations import OPEN, open_operations
 from queenbee.git.worktrees.left_locks import Where, lock_paths
 from queenbee.services.diagnosis import Diagnosis
 from queenbee.services.waiting.landing_turn import name_of_line

@@ -9,16 +9,15 @@ wrote last.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
 import shutil
-import tempfile
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+from queenbee._hashing import sha256
 from queenbee.core.command_lines import no_dash
 from queenbee.core.kinds import KINDS
 from queenbee.core.text import mentioned, suggested, without_escapes
@@ -34,7 +33,7 @@ from queenbee.git.contents.signing import signs
 from queenbee.git.index_lock import IndexLock
 from queenbee.git.objects import Objects
 from queenbee.git.run import git, line, user_git
-from queenbee.git.unfinished import OPEN, open_operations
+from queenbee.git.trees.open_operations import OPEN, open_operations
 from queenbee.services.writing.secrets import LooksLikeSecret, refuse_secrets, refuse_secrets_in_row
 from queenbee.store import safe_open
 from queenbee.store.codec import Unusable, decoder
@@ -88,6 +87,8 @@ class Records(NamedTuple):
         index is ours meanwhile, as it is git's for `git commit --only`: a commit that moved `HEAD`
         in between would be undone by this one.
         """
+        import tempfile  # noqa: PLC0415 - start-up
+
         here = git_tree(root)
         if here is None:
             return ""
@@ -194,6 +195,8 @@ def records_of(layout: Layout, root: str, commit: str, paths: Iterable[str]) -> 
     """Reads records below the top of a worktree, and writes those that may be committed to git as
     blobs; `commit` has what was committed before. Raises `ExternalFailure`.
     """
+    import tempfile  # noqa: PLC0415 - start-up
+
     blobs: dict[str, str | None] = {}
     fit: list[str] = []
     left_out: list[str] = []
@@ -246,7 +249,7 @@ def in_the_way(root: str, target: str | None) -> str:
 
 def digest(data: bytes | None) -> str:
     """Returns what a note says of the bytes of a bead; empty if there is none."""
-    return hashlib.sha256(data).hexdigest() if data is not None else ""
+    return sha256(data).hexdigest() if data is not None else ""
 
 
 def _fault(path: str, data: bytes, before: bytes) -> str:

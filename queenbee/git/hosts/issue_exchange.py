@@ -11,9 +11,9 @@ import re
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
-from hashlib import sha256
 from typing import TYPE_CHECKING
 
+from queenbee._hashing import sha256
 from queenbee.checks.consent import Consent
 from queenbee.core.text import one_line
 from queenbee.core.timestamps import instant_ms

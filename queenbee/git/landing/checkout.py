@@ -25,9 +25,7 @@ from queenbee.git.landing.refusals import LeftByCheck, NotLanded
 from queenbee.git.run import configured, names_in, user_git, without_programs
 from queenbee.git.trees.hidden import LOOKING
 from queenbee.git.trees.in_the_way import has_repository, ignored_in, repositories
-from queenbee.git.trees.set_aside import set_aside
 from queenbee.git.trees.submodules import links, repository_of
-from queenbee.git.unfinished import keep_inside, keep_worktree
 from queenbee.git.worktrees.preparing import SetupFailed, is_prepared, prepare
 from queenbee.git.worktrees.slots import variables
 from queenbee.services.waiting.landing_steps import Step
@@ -204,19 +202,24 @@ class Checkout(Place):
         self._closed_ns = 0
         if left or self.head() != commit or current_branch(self.git_dir) is not None:
             self._run("checkout", "-q", "--force", "--detach", no_dash(commit), "--")
-        for way in (each[3:].rstrip("/") for each in left if each.startswith("??")):
+        untracked = [each[3:].rstrip("/") for each in left if each.startswith("??")]
+        for way in untracked:
             if has_repository(path := os.path.join(self.tree, way)):
-                keep_inside(self.layout, path, _LEFT)
-                set_aside(
-                    self.layout, path, self.tree, "it is a repository of its own", self.git_dir
-                )
-        if any(each.startswith("??") for each in left):
+                self._set_aside(path)
+        if untracked:
             self._run("clean", "-ffdq")
         with suppress(OSError):  # Then the next landing reads all files.
             shutil.copy2(os.path.join(self.git_dir, "index"), self._known)
         self._forget_compiled(each[3:] for each in left)
         self._compiled_at = commit
         self._is_ready = False
+
+    def _set_aside(self, path: str) -> None:
+        from queenbee.git.trees.set_aside import set_aside  # noqa: PLC0415 - start-up
+        from queenbee.git.unfinished import keep_inside  # noqa: PLC0415 - start-up
+
+        keep_inside(self.layout, path, _LEFT)
+        set_aside(self.layout, path, self.tree, "it is a repository of its own", self.git_dir)
 
     def _goes_by_index(self, commit: str) -> bool:
         """Takes up what git knew of the files before anything ran here: it then reads those that
@@ -342,6 +345,8 @@ class Checkout(Place):
 
     def _kept_as(self, name: str) -> str | None:
         """Returns the branch that keeps what is not committed here, or None if all is."""
+        from queenbee.git.unfinished import keep_worktree  # noqa: PLC0415 - start-up
+
         here = Worktree(self.tree, self.git_dir, self.common_dir)
         return keep_worktree(here, with_files=True, name=name)
 

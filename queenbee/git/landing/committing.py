@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import tempfile
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -29,9 +28,9 @@ from queenbee.git.landing.refusals import (
 from queenbee.git.run import as_the_user, names_in, user_git
 from queenbee.git.trees.elsewhere import refuse_elsewhere
 from queenbee.git.trees.hidden import is_sparse, looking
+from queenbee.git.trees.open_operations import open_operations
 from queenbee.git.trees.own_branch import refuse_not_own
 from queenbee.git.trees.special_files import special_files
-from queenbee.git.unfinished import open_operations
 from queenbee.git.worktrees.preparing import copied
 from queenbee.services.writing.secrets import OVERRIDE, LooksLikeSecret, refuse_secrets
 from queenbee.store import safe_open
@@ -270,6 +269,8 @@ def _stored(tree: str) -> tuple[str, bytes]:
     """Stores all changes in a tree object, without touching the index; returns its name, and what
     git said.
     """
+    import tempfile  # noqa: PLC0415 - start-up
+
     with tempfile.TemporaryDirectory() as folder:
         index = {"GIT_INDEX_FILE": os.path.join(folder, "index")}
         try:  # With its time, by which git knows which files it need not read.

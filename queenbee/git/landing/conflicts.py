@@ -6,7 +6,6 @@ The rules are in `core.conflicts.rules`; here is which of them count for a file.
 from __future__ import annotations
 
 import os
-import tempfile
 import time
 from contextlib import suppress
 from dataclasses import dataclass
@@ -127,6 +126,13 @@ class Joined:
             told += [sentence, *(f"  {one_line(each, _MOST_CHARS)}" for each in lines[:_SHOWN])]
             told += [f"  … {len(lines) - _SHOWN} more"] if len(lines) > _SHOWN else []
         return told
+
+
+def tell_joined(tell: Callable[[str], None], joined: Sequence[Joined]) -> None:
+    """Shows what was joined."""
+    for each in joined:
+        for said in each.shown():
+            tell(said)
 
 
 def left_places(tree: str, files: Sequence[str], sides: Mapping[str, str]) -> list[str]:
@@ -296,6 +302,8 @@ class Unmerged:
         modes = {mode for mode, _ in stages.values()}
         if stages.keys() != _STAGES or len(modes) != 1 or not modes <= _REGULAR:
             return None
+        import tempfile  # noqa: PLC0415 - start-up
+
         from queenbee.core.conflicts.markers import (  # noqa: PLC0415 - start-up
             MARKER_SIZE,
             holds_marker,

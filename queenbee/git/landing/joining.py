@@ -7,7 +7,6 @@ the target as its first parent, and the branch as its second.
 from __future__ import annotations
 
 import os
-import tempfile
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -414,6 +413,8 @@ class Joining:
         """Returns a message as the repository's hook leaves it. Raises `NotLanded` if that refuses
         it, with the setting that changes it.
         """
+        import tempfile  # noqa: PLC0415 - start-up
+
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "MESSAGE")
             with open(path, "w", encoding="utf-8", errors="surrogateescape") as file:
@@ -448,6 +449,8 @@ class Joining:
         self, head: str, parents: Sequence[str], message: str, author: Author | None = None
     ) -> str:
         """Makes a commit with the files of another one, or of a tree; returns it."""
+        import tempfile  # noqa: PLC0415 - start-up
+
         tree = self._place.tree
         message = message if author else self._fit(message)  # Else it is somebody's own.
         options = [f"-p{parent}" for parent in parents]

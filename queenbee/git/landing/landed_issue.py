@@ -128,24 +128,18 @@ def land_issue(
     if hive.layout.worktree is None:
         landing_branch(hive.layout, hive.actor_or_none)
     terms = Terms(hive, confirm=asked.confirm, tell=tell)
-    issue_id, *others = dict.fromkeys(
-        _issue(hive, each, asked) for each in (asked.issue_id, *asked.also)
-    )
-    if also := [*map(str, others)]:
-        asked = asked._replace(issue_id=issue_id, also=also)
-    made = partial(_IssueWork, hive=hive, env=env, on_progress=on_progress, tell=tell)
-    work = made(
-        issue_id=issue_id,
-        also=also,
-        is_confirmed=terms.confirm,
-        is_unchecked=rules.check is None and not asked.unchecked,
-        asked=asked,
-    )
-    refuse_unjudged(hive, [*work.issues, *issues_landing(hive.layout, hive.actor)])
-    _confirm(terms, work.issues)
+    found = dict.fromkeys(_issue(hive, each, asked) for each in (asked.issue_id, *asked.also))
+    issues = [*filter(None, found)]
+    if issues[1:]:
+        asked = asked._replace(issue_id=issues[0], also=issues[1:])
+    how: Any = {"env": env, "on_progress": on_progress, "tell": tell}
+    how["is_unchecked"] = rules.check is None and not asked.unchecked
+    work = _IssueWork(hive=hive, asked=asked, issues=issues, is_confirmed=terms.confirm, **how)
+    refuse_unjudged(hive, [*issues, *issues_landing(hive.layout, hive.actor)])
+    _confirm(terms, issues)
     work.begin(rules)
-    work.waits = leave([*filter(None, work.issues)]) or work.waits
-    how: Any = {"rules": rules, "work": work, "tell": tell, "go_on": asked.go_on}
+    work.waits = leave(issues) or work.waits
+    how = {"rules": rules, "work": work, "tell": tell, "go_on": asked.go_on}
     with hive.patient(asked.wait_s):
         landing = land(hive, check=None, wait_s=asked.turn_s, **how)
     if landing.commit is not None:
@@ -154,7 +148,7 @@ def land_issue(
     return work.result(landing)
 
 
-def _refuse_unseen(hive: Hive, rules: Rules, issues: Sequence[str | None]) -> None:
+def _refuse_unseen(hive: Hive, rules: Rules, issues: Sequence[str]) -> None:
     """Asks for what the landing is going to run, or raises `Untrusted`. Later nobody is asked:
     others wait for their turn. What the branch makes of the check is known once it is merged.
     """
@@ -163,7 +157,7 @@ def _refuse_unseen(hive: Hive, rules: Rules, issues: Sequence[str | None]) -> No
         Consent.of(hive).require(check)
     Consent.of(hive).require(pushing(hive.layout))
     seen_setup(hive.layout, hive.asks_person)
-    for bead in (judging_bead(hive, each)[0] for each in issues if each is not None):
+    for bead in (judging_bead(hive, each)[0] for each in issues):
         if bead is not None:
             from queenbee.documents.ralph.verify import seen_checks  # noqa: PLC0415 - start-up
 
@@ -183,7 +177,7 @@ def _send(terms: Terms) -> None:
         terms.tell(f"what was landed is recorded here alone: {error.message}; try: queen sync")
 
 
-def _confirm(terms: Terms, issues: Sequence[str | None]) -> None:
+def _confirm(terms: Terms, issues: Sequence[str]) -> None:
     """Has the remote confirm that the actor has the issues, if that is asked for. Raises `Taken`
     and `Unreachable`.
     """
@@ -192,7 +186,7 @@ def _confirm(terms: Terms, issues: Sequence[str | None]) -> None:
     from queenbee.git.remote.syncing import take_in  # noqa: PLC0415 - start-up
 
     hive = terms.hive
-    before = [hive.assignments.active(each) for each in issues if each is not None]
+    before = [hive.assignments.active(each) for each in issues]
     take_in(hive)
     # Whoever assigned it may end it too, and has no grant of its own to confirm.
     own = [each.issue_id for each in before if each is not None and each.droid == hive.actor]
@@ -215,7 +209,8 @@ class _IssueWork(Work):
     """The work on an issue: its checks before, its completion after."""
 
     hive: Hive
-    issue_id: str | None
+    issues: Sequence[str]
+    """All issues that the work is for; none if it is for nothing known."""
     env: Mapping[str, str]
     on_progress: Callable[[Progress], None] | None
     tell: Callable[[str], None]
@@ -223,7 +218,6 @@ class _IssueWork(Work):
     is_unchecked: bool
     """Whether no check is set or given, and nobody said that none is needed."""
     asked: Request
-    also: Sequence[str]
     completion: Completion | None = None
     completed_too: list[Completion] = field(default_factory=list)
     told: Sequence[str] = ()
@@ -234,9 +228,14 @@ class _IssueWork(Work):
     """Of the further issues."""
 
     @property
-    def issues(self) -> list[str | None]:
-        """All issues that the work is for."""
-        return [self.issue_id, *self.also]
+    def issue_id(self) -> str | None:  # type: ignore[override]
+        """The first one."""
+        return next(iter(self.issues), None)
+
+    @property
+    def also(self) -> Sequence[str]:
+        """The further ones."""
+        return self.issues[1:]
 
     def begin(self, rules: Rules) -> None:
         """Does what comes before the turn is waited for: refuses what must not land, asks for what
@@ -252,7 +251,7 @@ class _IssueWork(Work):
         _refuse_unseen(self.hive, rules, self.issues)
         self.commit()
         reviews = self.hive.assignments.in_review()
-        mine = {each: reviews.get(each) for each in self.issues if each is not None}
+        mine = {each: reviews.get(each) for each in self.issues}
         refuse_standing(self.hive.layout, reviews, mine)
 
     def ready(self) -> None:
@@ -416,8 +415,7 @@ class _IssueWork(Work):
         has = [each.issue_id for each in found if {each.droid, each.worktree} & {*whose}]
         if offer.issue_id not in (has or [None]):
             return True
-        issues = [offer.issue_id, *(has if unread else ())]
-        if any(stops_landing(each, one) for each in unread for one in issues):
+        if any(stops_landing(each, [offer.issue_id, *has]) for each in unread):
             return True
         leases = self.hive.reservations.covering([*contents])
         if any(
@@ -675,15 +673,13 @@ def _refuse_lost(hive: Hive) -> None:
         )
 
 
-def read_first(hive: Hive, issues: Sequence[str | None]) -> None:
+def read_first(hive: Hive, issues: Sequence[str]) -> None:
     """Raises `Conflict` with the text if there is unread mail about the issues, or urgent mail.
 
     It is read by that: a message stops one landing.
     """
     hive.messages.drop_merged()
-    mail = hive.messages.read_unread(
-        wanted=lambda each: any(stops_landing(each, one) for one in issues)
-    )
+    mail = hive.messages.read_unread(wanted=lambda each: stops_landing(each, issues))
     if not mail:
         return
     text = "; ".join(
@@ -697,7 +693,7 @@ def read_first(hive: Hive, issues: Sequence[str | None]) -> None:
     )
 
 
-def stops_landing(message: Message, issue_id: str | None) -> bool:
-    """Returns whether a message has to be read before an issue lands."""
-    is_about = issue_id is not None and message.issue_id == issue_id
+def stops_landing(message: Message, issues: Sequence[str | None]) -> bool:
+    """Returns whether a message has to be read before work on these issues lands."""
+    is_about = message.issue_id is not None and message.issue_id in issues
     return message.importance == "urgent" or (is_about and not message.by_hive)

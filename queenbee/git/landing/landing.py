@@ -32,7 +32,7 @@ from queenbee.git.index_lock import remove_left_lock
 from queenbee.git.landing.arrivals import Incoming, sentences
 from queenbee.git.landing.checkout import Checkout, checkout_path
 from queenbee.git.landing.commands import Commands, differing, is_commit
-from queenbee.git.landing.conflicts import left_places
+from queenbee.git.landing.conflicts import left_places, tell_joined
 from queenbee.git.landing.joining import Joining
 from queenbee.git.landing.leading import Leading
 from queenbee.git.landing.moving import healing
@@ -55,7 +55,6 @@ if TYPE_CHECKING:
     from queenbee.core.fold import Fields
     from queenbee.git.landing.arrivals import Arrival
     from queenbee.git.landing.commands import Done
-    from queenbee.git.landing.conflicts import Joined
     from queenbee.services.open_store import Store
 
 
@@ -210,7 +209,7 @@ class _One:
             said = f": {quotation(str(kept['check_said']))}" if kept.get("check_said") else ""
             self._tell(f"while you waited, the check passed in {kept.get('check_s')} s{said}")
         done = self._settle(kept)
-        self._tell_joined(done.joined)
+        tell_joined(self._tell, done.joined)
         return done
 
     @cached_property
@@ -259,15 +258,10 @@ class _One:
         what = f"{place.target} was merged here meanwhile; nothing was landed"
         raise NotLanded(what, hint="queen land")
 
-    def _tell_joined(self, joined: Sequence[Joined]) -> None:
-        for each in joined:
-            for said in each.shown():
-                self._tell(said)
-
     def _tell_conflict(self, error: Unresolved) -> None:
         """Shows the conflict that is left, and what needed nobody."""
         place = self.place
-        self._tell_joined(self.joining.joined)
+        tell_joined(self._tell, self.joining.joined)
         with suppress(QueenError):  # The conflict is what must be said.
             self._tell_whom_to_ask(error.files)
         theirs, ours = f"HEAD..{place.other_side}", f"{place.other_side}..HEAD"
@@ -329,7 +323,7 @@ class _One:
             and place.is_linear(head)  # A rebase would drop what a merge changed.
         ):
             self.joining.put_upon(commit, head)
-            self._tell_joined(self.joining.joined)
+            tell_joined(self._tell, self.joining.joined)
             self.joining.joined.clear()
         self.step.end()
 

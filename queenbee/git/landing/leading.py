@@ -17,7 +17,7 @@ from queenbee.core.text import named, shell_word, some, suggested
 from queenbee.git.landing.arrivals import began, undone
 from queenbee.git.landing.commands import added, git
 from queenbee.git.landing.committing import refuse_copied
-from queenbee.git.landing.conflicts import with_markers
+from queenbee.git.landing.conflicts import tell_joined, with_markers
 from queenbee.git.landing.joining import Joining
 from queenbee.git.landing.judged.check_files import CheckGuarded, refuse_unaccepted
 from queenbee.git.landing.moving.advancing import Advance
@@ -322,9 +322,7 @@ class Leading:
         return not held and self._turn.still([each.offer.entry for each in members])
 
     def _tell_joined(self) -> None:
-        for each in self.joining.joined[self._told :]:
-            for said in each.shown():
-                self._tell(said)
+        tell_joined(self._tell, self.joining.joined[self._told :])
         self._told = len(self.joining.joined)
         if self.joining.is_one:
             self._tell(

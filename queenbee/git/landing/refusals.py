@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from queenbee.core.text import named, shell_word, suggested
 from queenbee.errors import Conflict, NothingLands
-from queenbee.git.unfinished import OPEN, open_operations
+from queenbee.git.trees.open_operations import OPEN, open_operations
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

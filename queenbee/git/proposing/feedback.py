@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from hashlib import sha256
 from typing import TYPE_CHECKING
 
+from queenbee._hashing import sha256
 from queenbee.core.ids import MAX_MS, RANDOM_BYTES, ulid
 from queenbee.core.kinds import KINDS
 from queenbee.core.names import PERSON

@@ -23,7 +23,7 @@ from queenbee.errors import (
 from queenbee.git.contents.landing_messages import commit_options
 from queenbee.git.remote.syncing import Synced, sync
 from queenbee.git.run import git, line, names_in, without_programs
-from queenbee.git.unfinished import open_operations
+from queenbee.git.trees.open_operations import open_operations
 from queenbee.git.upstream import Upstream, pushing
 from queenbee.services.diagnosis import Diagnosis
 from queenbee.store import safe_open

@@ -6,7 +6,6 @@ everything is compared once. ADR 0029.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import time
@@ -14,6 +13,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
+from queenbee._hashing import sha256
 from queenbee.core.ids import RANDOM_BYTES, ulid
 from queenbee.errors import Unreadable, Unwritable
 from queenbee.store import safe_open
@@ -122,7 +122,7 @@ class Notes:
         status = os.stat(self._clone_path, follow_symlinks=False)
         path = os.path.realpath(self._clone_path)
         where = f"{path} {status.st_ino} {status.st_ctime_ns} {os.uname().nodename}"
-        mark = hashlib.sha256(b"\n".join([made, os.fsencode(where), _machine()]))
+        mark = sha256(b"\n".join([made, os.fsencode(where), _machine()]))
         return f"qc-{mark.hexdigest()[:26]}"
 
     def _new_clone(self) -> bytes:

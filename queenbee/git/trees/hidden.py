@@ -6,7 +6,6 @@ Neither `git status` nor `git add` knows of an edit there, and some git commands
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 from functools import partial
@@ -142,6 +141,8 @@ def _other(tree: str, stored: Mapping[str, str], config: Mapping[str, str]) -> l
     for path, blob in stored.items():
         where = os.path.join(tree, path)
         if os.path.islink(where):
+            import hashlib  # noqa: PLC0415 - start-up
+
             target = os.fsencode(os.readlink(where))
             algorithm = "sha1" if len(blob) == 40 else "sha256"
             made = hashlib.new(algorithm, b"blob %d\0" % len(target) + target)

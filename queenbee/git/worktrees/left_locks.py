@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from contextlib import suppress
 from typing import NamedTuple
@@ -51,6 +50,8 @@ def _is_open(status: os.stat_result) -> bool:
 
 
 def _is_complete_index(path: str) -> bool:
+    import hashlib  # noqa: PLC0415 - start-up
+
     with open(path, "rb") as file:
         data = file.read()
     if not data.startswith(b"DIRC"):

@@ -17,9 +17,9 @@ import json
 import os
 from contextlib import suppress
 from dataclasses import dataclass
-from hashlib import sha256
 from typing import TYPE_CHECKING
 
+from queenbee._hashing import sha256
 from queenbee.checks.consent import Consent, SeenCommand, typed_command
 from queenbee.checks.noted_process import GRACE_S, end_left, forget, noted_line
 from queenbee.checks.processes import Interrupts, Program, run_process

@@ -21,15 +21,14 @@ from queenbee.git.run import as_the_user, line
 from queenbee.git.touched import Owner
 from queenbee.git.trees.elsewhere import refuse_elsewhere
 from queenbee.git.trees.hidden import changed_of, hidden_files, way_to_show
+from queenbee.git.trees.open_operations import OPEN, open_operations
 from queenbee.git.trees.own_branch import is_own, refuse_symbolic
 from queenbee.git.unfinished import (
-    OPEN,
     all_changed,
     branch_part,
     commits_alone,
     keep_worktree,
     move_unkept,
-    open_operations,
 )
 from queenbee.git.unmerged import Neighbours
 from queenbee.git.worktrees.inner_repositories import ignored_with_nested, refuse_nested

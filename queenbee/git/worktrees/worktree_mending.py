@@ -22,6 +22,7 @@ from queenbee.git.run import as_the_user, line
 from queenbee.git.trees.elsewhere import bring_home
 from queenbee.git.trees.hidden import show_hidden
 from queenbee.git.trees.in_the_way import between, has_repository, repositories
+from queenbee.git.trees.open_operations import open_operations
 from queenbee.git.trees.own_branch import leads_elsewhere, refuse_symbolic
 from queenbee.git.trees.set_aside import set_aside
 from queenbee.git.trees.submodules import (
@@ -39,7 +40,6 @@ from queenbee.git.unfinished import (
     keep_commits,
     keep_inside,
     nested_in,
-    open_operations,
     status_of,
 )
 from queenbee.git.worktrees.inner_repositories import (

@@ -16,6 +16,7 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from queenbee._hashing import sha256
 from queenbee.errors import Busy, Unreadable
 from queenbee.store import safe_open, waiting_line
 
@@ -251,8 +252,6 @@ def _fields(line: bytes) -> Fields:
 
 
 def _key(tree: str) -> str:
-    from hashlib import sha256  # noqa: PLC0415 - start-up
-
     return sha256(os.fsencode(tree)).hexdigest()[:20]
 
 

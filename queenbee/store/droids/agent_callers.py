@@ -11,9 +11,9 @@ from __future__ import annotations
 import os
 import pwd
 from contextlib import suppress
-from hashlib import sha256
 from typing import TYPE_CHECKING
 
+from queenbee._hashing import sha256
 from queenbee.core.text import mentioned, suggested
 from queenbee.errors import QueenError, UnknownCaller
 from queenbee.store import safe_open

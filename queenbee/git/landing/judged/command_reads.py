@@ -14,7 +14,6 @@ import shlex
 import sys
 from dataclasses import dataclass
 from itertools import dropwhile
-from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from queenbee.git.landing.judged.settings_read import is_setting, is_unknown
@@ -161,6 +160,8 @@ def _named(words: Iterable[str]) -> Iterator[str]:
 
 
 def _is_like(path: str, pattern: str) -> bool:
+    from pathlib import PurePosixPath  # noqa: PLC0415 - start-up
+
     plain, wanted = PurePosixPath(path), PurePosixPath(pattern)
     return len(plain.parts) == len(wanted.parts) and plain.match(str(wanted))
 

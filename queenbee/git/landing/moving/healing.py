@@ -19,7 +19,6 @@ from queenbee.git.contents.hive_files import is_record
 from queenbee.git.landing.commands import ACTION, git, is_commit, merged_in_memory
 from queenbee.git.landing.refusals import SHOWN, NotLanded, locked
 from queenbee.git.run import names_in
-from queenbee.git.unfinished import keep_worktree
 from queenbee.git.worktrees.left_locks import Where, remove_locks
 from queenbee.store import safe_open
 from queenbee.store.git_files.worktrees import Worktree
@@ -118,6 +117,8 @@ def _take_back(move: _Move, found: Found, where: Where, tell: Callable[[str], No
 
 def keep_touched(where: Where, tell: Callable[[str], None]) -> None:
     """Keeps what a worktree has on a branch, before git takes a merge back there."""
+    from queenbee.git.unfinished import keep_worktree  # noqa: PLC0415 - start-up
+
     kept = keep_worktree(Worktree(where.tree, where.git_dir, where.common_dir), with_files=True)
     if kept is not None:
         tell(f"what was changed in {where.tree} is kept: {suggested('git show', kept)}")

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from queenbee.core.command_lines import no_dash
 from queenbee.errors import QueenError
 from queenbee.git.contents.hive_files import is_record
-from queenbee.git.contents.record_blobs import in_the_way, records_of
 from queenbee.git.landed import is_tracked, left_records, to_carry
 from queenbee.git.landing.commands import differing, git
 from queenbee.git.landing.moving.healing import put_in_index
@@ -57,6 +56,8 @@ def _with_records(
         return commit, ()
     if not all(map(is_record, since)) or not is_tracked(store.layout):
         return commit, ()
+    from queenbee.git.contents.record_blobs import in_the_way, records_of  # noqa: PLC0415 - start-up
+
     left = left_records(store)
     has_any = left is None or any(map(is_record, left))
     # What is in the way there is said once the work has landed.

@@ -11,8 +11,9 @@ transaction that wrote the line is known by.
 
 from __future__ import annotations
 
-from hashlib import sha256
 from typing import TYPE_CHECKING
+
+from queenbee._hashing import sha256
 
 if TYPE_CHECKING:
     from typing import Any, LiteralString
