@@ -39,6 +39,7 @@ class ScriptedIssues:
         now = format_ms(self._now_ms)
         usual = {"title": f"Issue {number}", "body": "", "open": True, "reason": None, "needs": []}
         usual |= {"labels": [], "people": [], "comments": [], "created": now, "closed": None}
+        usual["author"] = "MEMBER"
         issue = {**self.by_number.get(number, usual), **said, "updated": now}
         if issue["open"] is False and issue["closed"] is None:
             issue["closed"] = now
@@ -92,7 +93,7 @@ class ScriptedIssues:
             "updatedAt": issue["updated"], "closedAt": issue["closed"],
             "labels": {"nodes": [{"name": each} for each in issue["labels"]]},
             "assignees": {"nodes": [{"login": each} for each in issue["people"]]},
-            "issueType": None, "parent": None,
+            "issueType": None, "parent": None, "authorAssociation": issue["author"],
             "blockedBy": {"nodes": [{"url": self.url(each)} for each in issue["needs"]]},
         }  # fmt: skip
 

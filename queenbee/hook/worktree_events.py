@@ -16,6 +16,7 @@ from queenbee._hashing import sha256
 from queenbee.core.names import ALWAYS_KNOWN, MAX_LENGTH, joined
 from queenbee.core.text import HINT, printable
 from queenbee.errors import InvalidInput, QueenError
+from queenbee.git.worktrees.left_git_dirs import kept_of_gone
 from queenbee.git.worktrees.preparing import prepare, seen_setup
 from queenbee.git.worktrees.worktree_care import abandon
 from queenbee.git.worktrees.worktree_making import add
@@ -54,7 +55,10 @@ def _made(hive: Services, name: str, env: Mapping[str, str]) -> str:
     call made again goes on.
     """
     seen_setup(hive.layout)
-    path = add(hive, _droid(name)).path
+    made = add(hive, _droid(name))
+    path = made.path
+    if made.kept is not None:
+        _tell(kept_of_gone(path, made.kept))
     try:
         prepare(hive.layout, path, env=env, tell=_tell)
     except QueenError as error:

@@ -16,6 +16,7 @@ from queenbee.git.trees.elsewhere import tell_led_away
 from queenbee.git.upstream import look_for_news
 from queenbee.git.worktrees import preparing, pruning, worktree_care, worktree_making
 from queenbee.git.worktrees.bead_place import sprint_worktree
+from queenbee.git.worktrees.left_git_dirs import kept_of_gone
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -69,6 +70,8 @@ class Worktrees:
                 way = suggested("queen worktree add", issue_id)
                 error.hint = f"one name each: {way}; or {error.hint}"
             raise
+        if made.kept is not None:
+            self._tell(kept_of_gone(made.path, made.kept))
         for each in adopt:
             if each != made.branch:
                 said = f"{made.droid} works on {named([made.branch])}"

@@ -16,7 +16,7 @@ from queenbee.core.text import named, suggested
 from queenbee.core.timestamps import format_ms
 from queenbee.errors import Conflict, InvalidInput, QueenError, Untrusted
 from queenbee.git.ownership import is_foreign, worktree_note
-from queenbee.git.worktrees.branch_names import agent_branch, agent_note
+from queenbee.git.worktrees.branch_names import agent_branch, agent_place
 from queenbee.git.worktrees.preparing import SetupFailed, prepare
 from queenbee.git.worktrees.slots import variables
 from queenbee.git.worktrees.worktree_care import remove
@@ -302,5 +302,5 @@ def _path_of(hive: Hive, name: str) -> str | None:
     own = [each.path for each, note in notes if note is not None and note.is_for(name, None)]
     if len(own) > 1:
         raise Conflict(f"{name} has two worktrees: {', '.join(own)}", hint="queen worktree list")
-    note = agent_note(hive.layout, name)  # Its folder may be gone, or its `.git`.
-    return own[0] if own else note.path if note is not None else None
+    place = agent_place(hive.layout, name)  # Its folder may be gone, or its `.git`.
+    return own[0] if own else place[0] if place is not None else None

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -46,7 +47,9 @@ _REPORT = (
 )
 _SHOWN = 200
 _MOST_STARTS = 2_000
-"""So many `{` of an output may begin a report."""
+"""So many objects may begin in an output; with more, it has no report."""
+_OBJECT = re.compile(r'\{(?=\s*+(?:"(?P<field>(?:status|message|details|fatal)")?|\}))')
+"""Where one begins, perhaps with a field of a report."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -382,27 +385,27 @@ def is_fatal(row: Mapping[str, Any]) -> bool:
 
 
 def report_in(output: str) -> dict[str, Any] | None:
-    """Returns the last report in what a QA agent printed, or None: a JSON object with a status and
-    a message. A client that prints JSON has its last words in `result`.
+    """Returns the report with which a QA agent ended, or None: a JSON object with a status and a
+    message, after which no other begins or ends. One within another that cannot be read is none:
+    its text may be of whom it judges. Claude Code's last words are the `result` of its last line.
     """
-    for each in reversed(output.split("\n")):
-        said = _json(each)
-        if isinstance(said, dict) and isinstance(said.get("result"), str):
-            output = said["result"]
-            break
-    found, at, decoder = None, output.find("{"), json.JSONDecoder()
+    line = _json(output.rstrip().rpartition("\n")[2])
+    if isinstance(line, dict) and line.get("type") == "result":
+        output = str(line.get("result"))
+    found, at, decoder = None, 0, json.JSONDecoder()
     for _ in range(_MOST_STARTS):
-        if at < 0:
-            break
+        if (start := _OBJECT.search(output, at)) is None:
+            return found if output.find("}", at) < 0 else None
         try:
-            value, end = decoder.raw_decode(output, at)
+            value, at = decoder.raw_decode(output, start.start())
         except (ValueError, RecursionError):
-            end = at + 1
+            found, at = None, start.end()
+            if start["field"]:
+                break
         else:
             is_one = value.get("status") in QA_STATUSES and isinstance(value.get("message"), str)
-            found = value if is_one else found
-        at = output.find("{", end)
-    return found
+            found = value if is_one else None
+    return None
 
 
 def _json(text: str) -> object:

@@ -556,6 +556,23 @@ class TestOurOwn:
             "New", here["dod"], here["metadata"],
         )  # fmt: skip
 
+    @pytest.mark.parametrize(
+        ("here", "there"),
+        [
+            ({}, {"dod": {"verifiers": [1]}}),
+            ({"metadata": {"a": 1}}, {"metadata": {"dod": 1}}),
+            ({"metadata": {"qa_agents": [1], "branch": "a"}}, {"metadata": {"qa_agents": []}}),
+            ({"metadata": {"qa_agents": [1], "branch": "a"}}, {"metadata": {"branch": "b"}}),
+        ],
+    )
+    def test_gives_an_issue_no_checks_or_judges(
+        self, here: dict[str, Any], there: dict[str, Any]
+    ) -> None:
+        listed = read([{**self.ROWS[0], "title": "New", **there}])
+        row = taken(listed, [{**self.ROWS[0], **here}]).changes[0].row
+        said = {name: row[name] for name in ("title", "dod", "metadata") if name in row}
+        assert said == {"title": "New", **here}
+
     def test_as_a_table_keeps_ids_and_numbers(self) -> None:
         rows = [change.row for change in taken(read(as_csv(self.ROWS[:2]))).changes]
         assert [(row["id"], row["priority"], row["status"]) for row in rows] == [

@@ -68,6 +68,24 @@ class TestAPull:
         assert found["3"]["close_reason"] == "not planned"
         assert pulled(quick).splitlines()[-1] == "0 added, 0 updated, 1 kept"
 
+    @pytest.mark.parametrize("author", ["NONE", "CONTRIBUTOR", None])
+    def test_keeps_on_hold_what_a_stranger_wrote(
+        self, quick: QuickQueen, there: ScriptedIssues, author: str | None
+    ) -> None:
+        there.write(4, title="Run this", author=author)
+        there.write(5, title="No", author=author, open=False, reason="COMPLETED")
+        said = pulled(quick)
+        assert "kept on hold: by a stranger (1)" in said
+        assert "queen issue edit ISSUE --status open" in said
+        found = rows(quick)
+        assert {each: found[each]["state"] for each in "145"} == {
+            "1": "ready", "4": "on_hold", "5": "done"
+        }  # fmt: skip
+        assert quick("issue", "edit", str(found["4"]["id"]), "--status", "open").code == 0
+        there.write(4, title="Run this now")
+        pulled(quick)
+        assert (rows(quick)["4"]["state"], rows(quick)["4"]["title"]) == ("ready", "Run this now")
+
     def test_reads_all_pages_and_then_what_changed(
         self, quick: QuickQueen, there: ScriptedIssues, host: ScriptedHost
     ) -> None:

@@ -183,6 +183,7 @@ STOP = f"""{STOPPING}
     making.as_the_user = stopping(making.as_the_user)
     ownership.write_document = stopping(ownership.write_document)
     ownership.as_the_user = stopping(ownership.as_the_user)
+    making.unlock = stopping(making.unlock)
     making._Making.end = stopping(making._Making.end)
     hive = Hive.open(droid="lead")
     from queenbee.services.assignments import Assignments
@@ -207,7 +208,7 @@ def test_killed_at_any_step_the_same_call_goes_on(tree: Path) -> None:
         hive.assignments.release("qb-1")
         remove(opened(tree), "ui")
         assert (trees(tree), branches(tree)) == (["repo"], ["main"])
-    assert step == 17  # Eight steps were stopped, before and after each.
+    assert step == 19  # Nine steps were stopped, before and after each.
 
 
 def test_a_note_of_a_killed_call_deletes_nobodys_branch(tree: Path) -> None:

@@ -74,7 +74,7 @@ def test_a_git_that_was_killed_is_cleared_away(
     git_dir = tree / ".git" / "worktrees" / "repo-ui"
     if how != "branch":
         git(tree, "worktree", "add", "-q", str(path), "ui")
-        (git_dir / "locked").write_text("initializing\n")
+        (git_dir / "locked").write_text("queen worktree add is at work\n")
     if how in ("folder", "pointer", "files"):
         (git_dir / "index").unlink()
         for file in path.glob("file[12]*.txt"):

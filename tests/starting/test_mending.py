@@ -91,6 +91,56 @@ def spoil(repo: Path, tree: Path, how: str) -> None:
         git(tree, "checkout", "-qb", "other")
 
 
+class TestAWorktreeThatWasMoved:
+    def test_keeps_what_was_staged_where_another_is_made(self, team: Team) -> None:
+        team.issues(1)
+        assert team.queen("worktree", "add", "ui").code == 0
+        tree = team.repo.parent / "repo-ui"
+        (tree / "mine").write_text("mine\n")
+        git(tree, "add", "mine")
+        (tree / "mine").unlink()
+        moved = tree.rename(team.repo.parent / "moved")
+        ran = team.start("ui", "--agent", team.agent(WORKS))
+        assert (ran.code, team.done()) == (0, {"x-1": ["ui"]}), ran
+        assert "repo-ui was gone, and was made again" in ran.out
+        assert git(team.repo, "show", "unfinished/work-ui:mine") == "mine\n"
+        assert git(moved, "diff", "--cached", "--name-only") == "mine\n"
+
+    def test_is_named_where_a_rebase_is_under_way_in_it(self, team: Team) -> None:
+        team.issues(1)
+        assert team.queen("worktree", "add", "ui").code == 0
+        tree = team.repo.parent / "repo-ui"
+        commit_file(tree, "mine", "mine\n")
+        git(tree, "-c", "sequence.editor=sed -i s/pick/edit/", "rebase", "-q", "-i", "HEAD~1")
+        moved = tree.rename(team.repo.parent / "moved")
+        ran = team.start("ui", "--agent", team.agent(WORKS))
+        assert (ran.code, team.done()) == (5, {}), ran
+        assert "git rebase is under way in it" in ran.err
+        git(team.repo, "worktree", "repair", str(moved))
+        git(moved, "rebase", "--continue")
+        assert git(moved, "branch", "--show-current") == "ui\n"
+
+    def test_is_worked_in_where_git_has_moved_it(self, team: Team) -> None:
+        team.issues(1)
+        assert team.queen("worktree", "add", "ui").code == 0
+        new = team.repo.parent / "elsewhere"
+        git(team.repo, "worktree", "move", "../repo-ui", str(new))
+        ran = team.start("ui", "--agent", team.agent(f"pwd > {team.bin}/where\n{WORKS}"))
+        assert (ran.code, team.done()) == (0, {"x-1": ["ui"]}), ran
+        assert (team.bin / "where").read_text() == f"{new}\n"
+        assert not (team.repo.parent / "repo-ui").exists()
+
+    def test_is_made_again_where_git_had_moved_it(self, team: Team) -> None:
+        team.issues(1)
+        assert team.queen("worktree", "add", "ui").code == 0
+        new = team.repo.parent / "elsewhere"
+        git(team.repo, "worktree", "move", "../repo-ui", str(new))
+        shutil.rmtree(new)
+        ran = team.start("ui", "--agent", team.agent(f"pwd > {team.bin}/where\n{WORKS}"))
+        assert (ran.code, team.done()) == (0, {"x-1": ["ui"]}), ran
+        assert (team.bin / "where").read_text() == f"{new}\n"
+
+
 def test_a_branch_that_was_removed_is_made_again_as_its_own(team: Team) -> None:
     team.issues(1)
     removes = "git checkout -q --detach; git branch -qD ui; exit 3\n"

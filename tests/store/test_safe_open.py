@@ -50,10 +50,8 @@ ELSEWHERE = {
     ("git/remote/branch.py", "os.unlink"): "git's lock of a ref, in the git directory",
     ("git/remote/leftovers.py", "os.unlink"): "git's unfinished packs, in the git directory",
     ("git/worktrees/worktree_making.py", "os.rmdir"): "removes a folder that is empty",
-    (
-        "git/worktrees/worktree_making.py",
-        "os.unlink",
-    ): "what a killed `git worktree add` left beside the tree",
+    ("git/worktrees/half_made.py", "os.unlink"): "an empty `.git` of a killed `git worktree add`",
+    ("git/worktrees/half_made.py", "os.rmdir"): "removes a folder that is empty",
     ("git/index_lock.py", "os.open"): "git's lock of the index, in the git directory",
     ("git/index_lock.py", "os.unlink"): "the same, as git removes it",
     ("git/contents/record_blobs.py", "open"): "in a folder of its own",

@@ -265,6 +265,8 @@ def _digest(value: object) -> str:
     return sha256(text.encode()).hexdigest()[:10]
 
 
+_JUDGING = frozenset({"dod", "qa_agents"})
+"""What in an issue's metadata says who judges it; with it go its branch and its attempts."""
 _CLOSED = frozenset(_digest(["closed", why]) for why in (None, *DROPPED))
 
 
@@ -301,7 +303,7 @@ def _whole(
         elif old.get("status") == "tombstone" or changed_ms(each) < changed_ms(old):
             changes.append(RowChange(each["id"], "keep", old))
         else:
-            row = {**old, **each, **_checks(old)}
+            row = _as_judged_here({**old, **each}, old)
             if old.get("status") in DONE:
                 ending = ("status", "closed_at", "close_reason")
                 row.update({name: old[name] for name in ending if name in old})
@@ -310,10 +312,14 @@ def _whole(
     return changes
 
 
-def _checks(old: Row) -> Row:
-    """Returns the fields with a row's checks, which an export from elsewhere does not change."""
-    fields = {"dod": old["dod"]} if "dod" in old else {}
-    return {**fields, **({"metadata": old["metadata"]} if "dod" in metadata_of(old) else {})}
+def _as_judged_here(row: Row, old: Row) -> Row:
+    """Returns a row with the checks and the judges that it has here, or none: an export from
+    elsewhere does not change them.
+    """
+    said = {*metadata_of(old), *metadata_of(row)}
+    names = ("dod", "metadata") if said & _JUDGING else ("dod",)
+    kept = {name: value for name, value in row.items() if name not in names}
+    return {**kept, **{name: old[name] for name in names if name in old}}
 
 
 def _renamed(row: Mapping[str, Any], ids: Mapping[str, str]) -> Row:

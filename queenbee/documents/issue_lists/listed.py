@@ -103,7 +103,7 @@ class IssueList:
                 "",
                 f"{what}: " + ", ".join(f"{name} ({n})" for name, n in counts.most_common(20)),
                 "warning",
-                hint=_HINTS.get(what) if self.can_map else None,
+                hint=_HINTS.get(what) if self.can_map else _READ if what == _STATE else None,
             )
             for what, counts in self.unread.items()
         ]
@@ -114,6 +114,7 @@ _KIND, _TIME, _LEFT = "types not known, imported as tasks", "times not read", "l
 _TWICE = "keys that several issues have"
 _WRITTEN = frozenset({"taskmaster", "backlog.md"})
 _CUT = "titles cut to 500 characters, whole in the description"
+_READ = "for each that you have read: queen issue edit ISSUE --status open"
 _HINTS = {
     _STATE: "--map 'NAME=open', or in_progress, in_review, blocked, deferred, closed",
     _COLUMN: "--map 'NAME=labels', or another field: queen issue import --help",

@@ -145,7 +145,7 @@ SOURCES = (
             "parent": "parent", "children": "subissues", "blocked_by": "blockedby",
             "blocks": "blocking", "comments": "comments",
         },
-        skipped=r"id|node_id|\w*_url|author|author_association|user|reactions|reactiongroups|closed|"
+        skipped=r"id|node_id|\w*_url|author|author_?association|user|reactions|reactiongroups|closed|"
         r"locked|active_lock_reason|performed_via_github_app|score|ispinned|subissuessummary|"
         r"sub_issues_summary|issue_dependencies_summary|closed_by|url|assignee|pull_request|"
         r"projectcards|closedbypullrequestsreferences|draft|pinned_comment",

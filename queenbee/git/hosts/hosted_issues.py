@@ -27,7 +27,7 @@ query($owner: String!, $name: String!, $after: String, $order: IssueOrder, $filt
     issues(first: 100, after: $after, states: [OPEN, CLOSED], orderBy: $order, filterBy: $filter) {
       pageInfo { hasNextPage endCursor }
       nodes {
-        number title body url state stateReason createdAt updatedAt closedAt
+        number title body url state stateReason createdAt updatedAt closedAt authorAssociation
         labels(first: 100) { nodes { name } } assignees(first: 10) { nodes { login } } %s
       }
     }
@@ -36,6 +36,10 @@ query($owner: String!, $name: String!, $after: String, $order: IssueOrder, $filt
 """
 _NEWER = "issueType { name } parent { url } blockedBy(first: 100) { nodes { url } }"
 """What an older host does not know, or a token may not read: then it is asked without."""
+_WRITERS = ("OWNER", "MEMBER", "COLLABORATOR")
+"""What GitHub calls an author whom the repository's owners have let in."""
+BY_A_STRANGER = "by a stranger"
+"""The state of an open issue of anybody else: it is on hold until somebody here has read it."""
 _OLDEST_FIRST = {"field": "CREATED_AT", "direction": "ASC"}
 """So that what changes meanwhile moves nothing from one page to the one before."""
 _MOST_PAGES = 1_000
@@ -156,7 +160,7 @@ class HostedIssues:
             info, nodes = found.get("pageInfo"), found.get("nodes")
             if not isinstance(info, dict) or not isinstance(nodes, list):
                 raise self.client.unread()
-            yield [_by_address(self._entry(each)) for each in nodes]
+            yield [_read(self._entry(each)) for each in nodes]
             after = info.get("endCursor")
             if info.get("hasNextPage") is not True:
                 return
@@ -179,13 +183,15 @@ def newest_ms(entries: Iterable[Entry]) -> int | None:
     return max((ms for each in moments if (ms := instant_ms(each)) is not None), default=None)
 
 
-def _by_address(entry: Entry) -> Entry:
-    """Returns an entry of GitHub whose parent and blockers are called by their addresses: a number
-    may be another repository's.
+def _read(entry: Entry) -> Entry:
+    """Returns an entry of GitHub whose parent and blockers are called by their addresses, as a
+    number may be another repository's, and whose state says if anybody may have written it.
     """
     parent, blockers = entry.get("parent"), entry.get("blockedby")
     named: dict[str, Any] = {}
     if isinstance(blockers, dict):
         named["blockedby"] = [each.get("url") for each in objects(blockers.get("nodes"))]
         named["parent"] = parent.get("url") if isinstance(parent, dict) else None
+    if entry.get("state") == "OPEN" and entry.get("authorassociation") not in _WRITERS:
+        named["state"] = BY_A_STRANGER
     return {**entry, **named}

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 from queenbee.git.ownership import worktree_note
-from queenbee.store import safe_open
-from queenbee.store.git_files.worktrees import Worktree
+from queenbee.store.git_files.worktrees import Worktree, noted_trees
 
 if TYPE_CHECKING:
     from queenbee.git.ownership import MadeNote
@@ -20,8 +18,8 @@ def agent_branch(layout: Layout, droid: str) -> str:
     """Returns the branch on which a droid works: that of the worktree that was made for it, also
     if its folder is gone; else the one that it will get.
     """
-    note = agent_note(layout, droid)
-    return note.branch if note is not None else new_branch(layout, droid)
+    place = agent_place(layout, droid)
+    return place[1].branch if place is not None else new_branch(layout, droid)
 
 
 def new_branch(layout: Layout, droid: str) -> str:
@@ -29,11 +27,12 @@ def new_branch(layout: Layout, droid: str) -> str:
     return (layout.settings.team_branch or _DROID).replace(_DROID, droid)
 
 
-def agent_note(layout: Layout, droid: str) -> MadeNote | None:
-    """Returns the note of the worktree that was made for a droid, also if its folder is gone."""
-    top = os.path.join(layout.common_dir or layout.tree, "worktrees")
-    for name in safe_open.names_in(top):
-        note = worktree_note(Worktree("", os.path.join(top, name), layout.common_dir or ""))
+def agent_place(layout: Layout, droid: str) -> tuple[str, MadeNote] | None:
+    """Returns where git says that the worktree is which was made for a droid, and its note: also if
+    `git worktree move` has put it there, or its folder is gone.
+    """
+    for path, git_dir in noted_trees(str(layout.common_dir)):
+        note = worktree_note(Worktree(path, git_dir, str(layout.common_dir)))
         if note is not None and note.is_for(droid, None):
-            return note
+            return path, note
     return None

@@ -5,10 +5,12 @@ call that was killed leaves this note, and the same call made again goes on from
 
 1. The note, so that the rest is known to be ours.
 2. The claim. A refusal ends here, before git has made anything.
-3. The worktree and its branch, by `git worktree add`. If it fails, the claim is given back.
+3. The worktree and its branch, by `git worktree add`, which locks it (`half_made`). If it fails,
+   the claim is given back.
 4. What proves that it is ours: the notes of the branch and of the worktree (`ownership`), and the
    name, in the worktree's own git directory. Without the first note, nobody works there.
-5. The first note goes.
+5. The lock goes. Killed before 4 without it, nothing would tell it from a person's.
+6. The first note goes.
 """
 
 from __future__ import annotations
@@ -39,7 +41,15 @@ from queenbee.git.ownership import (
 from queenbee.git.run import as_the_user, git, line
 from queenbee.git.trees.own_branch import refuse_symbolic
 from queenbee.git.upstream import no_target
-from queenbee.git.worktrees.branch_names import agent_branch
+from queenbee.git.worktrees.branch_names import agent_branch, agent_place
+from queenbee.git.worktrees.half_made import (
+    LOCKED,
+    is_half_made,
+    refuse_touched,
+    remove_half_made,
+    unlock,
+)
+from queenbee.git.worktrees.left_git_dirs import git_dirs_of, let_go, refuse_gone
 from queenbee.store import safe_open
 from queenbee.store.droids.agent_callers import calling_agent
 from queenbee.store.droids.identity import checked_droid
@@ -47,6 +57,7 @@ from queenbee.store.git_files.main_worktree import note_main
 from queenbee.store.git_files.worktrees import (
     Worktree,
     is_checkout,
+    noted_trees,
     target_ref,
     worktrees,
 )
@@ -61,8 +72,6 @@ if TYPE_CHECKING:
 
 _PATIENCE_S = 2.0
 """For a git that outlived a killed call and is about to finish."""
-_INITIALIZING = "initializing"
-"""What git writes into `locked` while it makes a worktree."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +84,8 @@ class Made:
     assignment: Assignment | None
     guarded: bool
     """Whether git's hooks run the guard there, as they do in all worktrees or in none."""
+    kept: str | None = None
+    """The branch with what only the git directory of a folder had that is gone; None if nothing."""
 
 
 def add(
@@ -114,15 +125,15 @@ def add(
                 folder = os.path.basename(making.path)
                 claimed = droid.assignments.claim(issue_id, worktree=folder)
                 is_new = before is None
-            git_dir = making.make()
-        except QueenError:
+            making.sign(making.make())
+        except BaseException:  # Nor does Ctrl-C leave anything.
             making.undo()
             if claimed is not None and is_new:
                 droid.assignments.release(claimed.issue_id, reason="its worktree was not made")
             raise
-        making.sign(git_dir)
         making.end()
-    return Made(making.path, making.branch, name, claimed, is_guarded(making.path))
+    guarded = is_guarded(making.path)
+    return Made(making.path, making.branch, name, claimed, guarded, making.kept)
 
 
 class _Making:
@@ -139,9 +150,12 @@ class _Making:
         """Where git runs: the main worktree, or the repository if it has none."""
         self._base: str | None = None
         """The commit to begin with; empty if the branch is not ours to make."""
+        self._begun_at: str | None = None
+        """The commit that the branch had, or is to begin with."""
         self._from: str | None = None
         self._adopts = False
         self._bead: str | None = None
+        self.kept: str | None = None
         self._note = os.path.join(self.folder, f"{name}.json")
 
     @classmethod
@@ -152,8 +166,11 @@ class _Making:
         top = here.main_tree or here.common_dir
         own = _adopted_path(hive.layout, name) if path is None else None
         branch = name if own is not None else _branch_of(hive.layout, name, top)
+        made = agent_place(hive.layout, name) if path is None else None
         if own is not None:
             path = own
+        elif made is not None and not made[1].adopted:
+            path = made[0]
         elif path is None:
             parent, repository = os.path.split(top)
             # Around a bare `.git` or `.bare`, worktrees stand beside each other.
@@ -179,16 +196,9 @@ class _Making:
 
     def begin(self) -> None:
         """Notes what is to be made, unless a killed call has. Raises `Conflict`."""
-        noted = self._noted()
-        if noted is not None:
-            path, self._base = noted
-            if path != self.path:
-                raise Conflict(
-                    f"the worktree {self.name} was begun at {path}, and is not finished",
-                    hint=f"to finish it: {suggested('queen worktree add', self.name, path=path)}",
-                )
-            return
         found = self._found()
+        if self._goes_on(found):
+            return
         if found is not None and self._is_there(found):
             if found.droid in (None, self.name):
                 self._refuse_foreign(found)
@@ -200,10 +210,15 @@ class _Making:
         if has_branch:
             self._refuse_foreign(other)
         if other is not None:
+            note = worktree_note(other)
+            is_moved = note is not None and note.is_for(self.name, self._bead)
             raise Conflict(
-                f"there is a branch {self.branch} already, in {other.path}",
+                f"the worktree of {self.name} is now {other.path}: what begins again works there"
+                if is_moved
+                else f"there is a branch {self.branch} already, in {other.path}",
                 hint=suggested("cd", other.path),
             )
+        self._refuse_lost()
         # A row gets no folder that was there before, not even an empty one.
         if os.path.lexists(self.path) and (self._bead is not None or not _is_empty(self.path)):
             raise Conflict(
@@ -211,7 +226,25 @@ class _Making:
                 hint="choose another: " + suggested("queen worktree add", self.name, path="DIR"),
             )
         self._base = "" if has_branch else self._commit()
-        _write_note(self._note, self.path, self._base)
+        self._begun_at = self._base or self._tip()
+        _write_note(self._note, self.path, self._base, self._begun_at)
+
+    def _goes_on(self, found: Worktree | None) -> bool:
+        """Returns whether a killed call has begun it. Raises `Conflict` at another place."""
+        noted = self._noted()
+        if noted is None:
+            return False
+        path, base, begun_at = noted
+        if path != self.path:
+            raise Conflict(
+                f"the worktree {self.name} was begun at {path}, and is not finished",
+                hint=f"to finish it: {suggested('queen worktree add', self.name, path=path)}",
+            )
+        if found is None or is_half_made(found.git_dir):
+            self._base, self._begun_at = base, begun_at
+            return True
+        self.end()  # It is made, or somebody else has made one there.
+        return False
 
     def _refuse_foreign(self, place: Worktree | None) -> None:
         """Raises `Conflict` for what nobody typed, and QueenBee has not made for this."""
@@ -243,25 +276,33 @@ class _Making:
         return found
 
     def make(self) -> str:
-        """Makes the worktree, or what is missing of it, and returns its git directory."""
+        """Makes the worktree, or what is missing of it, and returns its git directory. Raises
+        `Conflict` for one that is there and was not made for this, or in which something was done.
+        """
         found = self._found()
-        if found is None or not self._is_complete(found):
-            self._clear()
-            new = [f"-b{self.branch}"] if self._base else []
-            values = (self.path, self._base or self.branch)
-            try:
-                as_the_user("worktree", "add", "--quiet", *new, "--", *values, cwd=self._top)
-            except ExternalFailure as error:
-                again = suggested("queen worktree add", self.name)
-                error.hint = "see to what git names, or choose another name or branch"
-                if self._found() is not None:  # A hook `post-checkout` undoes nothing.
-                    error.hint = f"it is there; see to the hook, or go on without it: {again}"
-                raise
-            found = self._found()
-            if found is None:
-                raise ExternalFailure(f"git made no worktree at {self.path}", program="git")
-        if _lock_of(found.git_dir) == _INITIALIZING:
-            safe_open.unlink(os.path.join(found.git_dir, "locked"))
+        if found is not None and not is_half_made(found.git_dir):
+            self._refuse_not_made(found)
+            return found.git_dir
+        if found is not None and self._is_complete(found):
+            refuse_touched(found, self.branch, self._begun_at, droid=self.name)
+            return found.git_dir
+        self._clear()
+        self._let_go()
+        new = [f"-b{self.branch}"] if self._base else []
+        values = (self.path, self._base or self.branch)
+        try:
+            as_the_user("worktree", "add", "--quiet", *LOCKED, *new, "--", *values, cwd=self._top)
+        except ExternalFailure as error:
+            again = suggested("queen worktree add", self.name)
+            error.hint = "see to what git names, or choose another name or branch"
+            made = self._found()
+            if made is not None and self._is_complete(made):  # A hook `post-checkout` failed.
+                self.sign(made.git_dir)
+                error.hint = f"it is there; see to the hook, or go on without it: {again}"
+            raise
+        found = self._found()
+        if found is None:
+            raise ExternalFailure(f"git made no worktree at {self.path}", program="git")
         return found.git_dir
 
     def sign(self, git_dir: str) -> None:
@@ -283,9 +324,10 @@ class _Making:
         adopted = note is not None and note.adopted
         note_worktree(git_dir, replace(made, adopted=adopted, keeps_work=keeps_work))
         write_document(os.path.join(git_dir, "queenbee-droid"), f"{self.name}\n".encode())
+        unlock(git_dir)
 
     def undo(self) -> None:
-        """Removes what was made, unless it is complete and not from this call."""
+        """Removes what was made, unless it is signed, or something was done there."""
         with suppress(QueenError, OSError):
             self._clear()
             self.end()
@@ -295,11 +337,12 @@ class _Making:
         with suppress(FileNotFoundError):
             safe_open.unlink(self._note)
 
-    def _noted(self) -> tuple[str, str] | None:
-        """Returns the folder, and the commit that its branch begins with."""
+    def _noted(self) -> tuple[str, str, str | None] | None:
+        """Returns the folder, and the commits that its branch begins with, and had."""
         try:
             noted = json.loads(safe_open.read(self._note, 1 << 16))
-            return str(noted["path"]), str(noted["base"])
+            base = str(noted["base"])
+            return str(noted["path"]), base, noted.get("tip") or base or None
         except (OSError, QueenError, ValueError, KeyError, TypeError):
             return None
 
@@ -328,27 +371,35 @@ class _Making:
         wanted = ("show-ref", "--verify", "--hash", no_dash(f"refs/heads/{self.branch}"))
         return line(*wanted, cwd=self._top, repository={})
 
-    def _clear(self) -> None:
-        """Removes what a git that was killed, or that failed, has left. Raises `ExternalFailure`.
+    def _refuse_not_made(self, found: Worktree) -> None:
+        """Raises `Conflict` for a worktree that was not made, or handed over, for this."""
+        note = worktree_note(found)
+        if note is None or not note.is_for(self.name, self._bead):
+            branch, bead = found.branch or self.branch, self._bead
+            refuse_foreign(self._layout, branch, found, droid=self.name, bead=bead)
+        if not self._is_there(found):
+            raise Conflict(f"{self.path} is in use", hint=suggested("cd", self.path))
 
-        Nobody has worked there: the note was there before the branch and the folder, and the name
-        comes last.
+    def _refuse_lost(self) -> None:
+        """Raises `Conflict` if git knows the branch in another folder, which is not there."""
+        common_dir = str(self._layout.common_dir)
+        for tree, git_dir in noted_trees(common_dir):
+            has_it = Worktree(tree, git_dir, common_dir).branch == self.branch
+            if has_it and tree != self.path and not os.path.lexists(tree):
+                refuse_gone(common_dir, tree, f"it has the branch {mentioned(self.branch)}")
+
+    def _clear(self) -> None:
+        """Removes what a git that was killed, or that failed, has left of this worktree, and its
+        branch. Raises `Conflict` if something was done there, and `ExternalFailure`.
         """
-        for git_dir in self._git_dirs():
-            is_there = os.path.exists(os.path.join(self.path, ".git"))
-            lock = _lock_of(git_dir)
-            is_complete = not lock and os.path.exists(os.path.join(git_dir, "index"))
-            if lock not in ("", _INITIALIZING) or (is_there and is_complete):
+        common_dir = str(self._layout.common_dir)
+        for git_dir in git_dirs_of(common_dir, self.path):
+            if is_half_made(git_dir):
+                found = Worktree(self.path, git_dir, common_dir)
+                refuse_touched(found, self.branch, self._begun_at, droid=self.name)
+                remove_half_made(self.path, git_dir, self._top)
+            elif os.path.lexists(os.path.join(self.path, ".git")):
                 raise Conflict(f"{self.path} is in use", hint=suggested("cd", self.path))
-            try:
-                as_the_user("worktree", "remove", "-f", "-f", "--", self.path, cwd=self._top)
-            except ExternalFailure:
-                # It was killed before the folder knew where it belongs.
-                with suppress(OSError):
-                    os.unlink(os.path.join(self.path, ".git"))
-                with suppress(OSError):
-                    os.unlink(os.path.join(git_dir, "locked"))
-                as_the_user("worktree", "prune", "--expire", "now", cwd=self._top)
         if os.path.isdir(self.path) and not os.path.islink(self.path):
             with suppress(OSError):
                 os.rmdir(self.path)
@@ -359,18 +410,10 @@ class _Making:
             raise Conflict(f"the branch {self.branch} is somebody's by now", hint="choose another")
         as_the_user("branch", "-q", "-D", "--", self.branch, cwd=self._top)
 
-    def _git_dirs(self) -> list[str]:
-        """Returns the git directories that say that they belong to this folder."""
-        here = git_tree(self._layout.tree)
-        top = os.path.join(here.common_dir, "worktrees") if here is not None else ""
-        found = []
-        for name in os.listdir(top) if os.path.isdir(top) else ():
-            with suppress(OSError, QueenError):
-                git_dir = os.path.join(top, name)
-                said = os.fsdecode(safe_open.read(os.path.join(git_dir, "gitdir"))).strip()
-                if os.path.realpath(os.path.dirname(os.path.join(git_dir, said))) == self.path:
-                    found.append(git_dir)
-        return found
+    def _let_go(self) -> None:
+        """Has git take no worktree for one in this folder that is not there. Raises `Conflict`."""
+        for git_dir in git_dirs_of(str(self._layout.common_dir), self.path):
+            self.kept = let_go(self._layout, git_dir, self.path, branch=self.branch)
 
 
 def _branch_of(layout: Layout, droid: str, top: str) -> str:
@@ -391,17 +434,8 @@ def _adopted_path(layout: Layout, name: str) -> str | None:
     return None
 
 
-def _write_note(note: str, path: str, base: str) -> None:
-    write_document(note, json.dumps({"path": path, "base": base}).encode())
-
-
-def _lock_of(git_dir: str) -> str:
-    """Returns why a worktree is locked; empty if it is not."""
-    try:
-        locked = safe_open.read(os.path.join(git_dir, "locked"), 1 << 16)
-        return locked.decode(errors="replace").strip() or "locked"
-    except FileNotFoundError:
-        return ""
+def _write_note(note: str, path: str, base: str, tip: str | None = None) -> None:
+    write_document(note, json.dumps({"path": path, "base": base, "tip": tip}).encode())
 
 
 def _is_empty(path: str) -> bool:

@@ -47,6 +47,7 @@ from queenbee.git.worktrees.inner_repositories import (
     has_own_commits,
     has_staged,
 )
+from queenbee.git.worktrees.left_git_dirs import kept_of_gone, let_go
 from queenbee.git.worktrees.left_locks import Where, remove_locks
 from queenbee.git.worktrees.preparing import prepare_again
 from queenbee.store import safe_open
@@ -253,18 +254,17 @@ class WorktreeMender:
 
     def _made_again(self, git_dir: str | None, name: str) -> Iterator[str]:
         """Makes it again, on its branch, with the commits that this has."""
-        if git_dir is not None and any(map(has_own_commits, in_modules(git_dir))):
-            modules = os.path.join(git_dir, "modules")
-            yield self._modules_aside(name, "submodules have commits that no remote has", modules)
         kept = None
         if git_dir is not None:
-            head = self._tip("HEAD", git_dir)
-            if head is not None and Worktree(self._path, git_dir, self._common_dir).branch is None:
-                kept = keep_commits(self._hive.layout, f"{branch_part(name)}-{head[:8]}", [head])
-            as_the_user("worktree", "remove", "-f", "-f", "--", self._path, cwd=self._common_dir)
+            layout, name = self._hive.layout, branch_part(name)
+            kept = let_go(layout, git_dir, self._path, branch=self._branch, name=name)
+            if any(map(has_own_commits, in_modules(git_dir))):
+                modules = os.path.join(git_dir, "modules")
+                yield self._modules_aside(
+                    name, "submodules have commits that no remote has", modules
+                )
         self._make()
-        said = f"{mentioned(self._path)} was gone, and was made again"
-        yield f"{said}; its last commits are kept: {suggested('git log', kept)}" if kept else said
+        yield kept_of_gone(self._path, kept)
 
     def _set_aside(self, name: str, why: str, path: str = "") -> str:
         """Gives the folder, or one in it, another name beside it."""
@@ -306,8 +306,8 @@ class WorktreeMender:
                     return git_dir
         return None
 
-    def _tip(self, revision: str, git_dir: str | None = None) -> str | None:
-        repository = {"GIT_DIR": git_dir or self._common_dir}
+    def _tip(self, revision: str) -> str | None:
+        repository = {"GIT_DIR": self._common_dir}
         how = ("rev-parse", "--verify", "--quiet", "--end-of-options", revision)
         return line(*how, cwd=self._common_dir, repository=repository)
 

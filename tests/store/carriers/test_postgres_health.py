@@ -304,6 +304,27 @@ class TestStatus:
         assert ran.err.count("queen: ") == 1
 
     @pytest.mark.parametrize(
+        "address",
+        [
+            "secret",
+            "host=127.0.0.1 port=1 password=a secret",
+            "postgresql://u:%zzsecret@127.0.0.1:1/team",
+            "postgresql://u:p@secret@127.0.0.1/team",
+            'postgresql://u:p"@secret@127.0.0.1/team',
+            "postgresql://u:secret/x@127.0.0.1:1/team",
+            "postgresql://u:12/secret@127.0.0.1:1/team",
+        ],
+    )
+    def test_an_address_that_is_read_amiss_shows_no_password(
+        self, quick: QuickQueen, hive_name: str, monkeypatch: pytest.MonkeyPatch, address: str
+    ) -> None:
+        monkeypatch.setenv(postgres_server.URL, address)
+        for words in (["msg", "inbox"], ["hive", "engine", "status"], ["doctor"]):
+            ran = quick(*words, as_="ui")
+            assert ran.code in (1, 6, 7)
+            assert "secret" not in ran.out + ran.err
+
+    @pytest.mark.parametrize(
         ("conninfo", "said"),
         [
             ("postgresql://me:secret@db.example:5433/team", "db.example:5433/team"),

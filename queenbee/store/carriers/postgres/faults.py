@@ -4,6 +4,8 @@ what to do.
 
 from __future__ import annotations
 
+import re
+
 import psycopg
 
 from queenbee.errors import Busy, OutcomeUnknown, QueenError, StoreError, Unreachable, Unwritable
@@ -72,11 +74,14 @@ def refusal(error: psycopg.Error) -> QueenError:
 def _unconnected(error: psycopg.Error) -> QueenError:
     """Returns the refusal for what did not come from a session."""
     text = first_line(error)
+    # An address that is read amiss has a piece of the password as a port, or before the host's "@".
     if isinstance(error, psycopg.ProgrammingError) or any(each in text for each in _NO_ADDRESS):
+        text = re.sub('".*"', "...", text)
         return Unwritable(
             f"the address of the database cannot be read: {text}",
             hint="correct QUEEN_DATABASE_URL: postgresql://USER@HOST/NAME",
         )
+    text = re.sub("""["'].*@.*["']""", "...", text)
     if any(each in text for each in _AUTHENTICATION):
         return _turned_away(text)
     return unreachable(text)

@@ -32,7 +32,9 @@ def address(conninfo: str) -> list[str]:
 
 
 def place(conninfo: str) -> str:
-    """Returns where a database is, without who asks and the password."""
+    """Returns where a database is, without who asks and the password, of which an address that is
+    read amiss has a piece before an `@`.
+    """
     try:
         said = conninfo_to_dict(conninfo)
     except psycopg.Error:
@@ -41,7 +43,8 @@ def place(conninfo: str) -> str:
         return f"service {said['service']}"
     host = str(said.get("host") or said.get("hostaddr") or "this machine")
     port = f":{said['port']}" if said.get("port") else ""
-    return f"{host}{port}/{said.get('dbname') or ''}"
+    where = f"{host}{port}/{said.get('dbname') or ''}"
+    return "the database" if "@" in where else where
 
 
 def found(
