@@ -61,7 +61,7 @@ _LONGEST_S = 1800.0
 """Hooks of a merge may run tests. One that hangs must not keep the turn for ever."""
 PATIENCE_S = 10.0
 """An editor's or a prompt's `git status` holds the lock of the index for a moment."""
-AGAIN_S = 0.1
+_AGAIN_S = 0.1
 
 
 git: partial[bytes] = partial(run.git, repository={})
@@ -191,7 +191,7 @@ class Commands:
         until_s = time.monotonic() + PATIENCE_S
         while os.path.lexists(lock) and time.monotonic() < until_s:
             self.stop_if_asked()
-            time.sleep(AGAIN_S)
+            time.sleep(_AGAIN_S)
 
     def __call__(
         self,
@@ -235,7 +235,7 @@ class Commands:
             late = time.monotonic() >= until_s or self.interrupts.count
             if done.status == 0 or not done.is_locked or late:
                 return done
-            time.sleep(AGAIN_S)
+            time.sleep(_AGAIN_S)
 
     def _said(self) -> dict[str, str]:
         return {

@@ -23,7 +23,7 @@ from queenbee.core.command_lines import no_dash
 from queenbee.core.text import named
 from queenbee.git.contents.running_hooks import HOOK_BY_ALIAS, HOOK_BY_GIT, runs_hooks
 from queenbee.git.index_lock import IndexLock
-from queenbee.git.landing.commands import ACTION, AGAIN_S, PATIENCE_S
+from queenbee.git.landing.commands import ACTION, PATIENCE_S
 from queenbee.git.landing.moving.healing import differ_alike
 from queenbee.git.landing.refusals import SHOWN, NotLanded, locked
 from queenbee.git.trees.in_the_way import between
@@ -57,19 +57,22 @@ class Following:
         it was, or what is left half done can be healed.
         """
         until_s = time.monotonic() + PATIENCE_S
-        known = after = ""
+        known, after = head, commit
         while not self._place.is_merging and not self._place.is_rebasing:
+            self._place.commands.wait_for_index(self._place.git_dir)
             now = self._now(commit, head)
             if not now:
                 return True
-            if now != known:
-                known, after = now, self._after(commit, head, now)
+            if not self._place.is_ancestor(known, now):
+                known, after = head, commit
+            if now != known and self._replayed is not None:
+                # Only what came since the last try: who commits all the time is caught up with.
+                known, after = now, self._replayed(after, known, now)
             if self._moved(now, after):
                 return True
             self._place.commands.stop_if_asked()
             if time.monotonic() >= until_s:
                 raise locked(self._place.tree, os.path.join(self._place.git_dir, "index.lock"))
-            time.sleep(AGAIN_S)
         return False
 
     def _now(self, commit: str, head: str) -> str:
@@ -88,11 +91,6 @@ class Following:
         # A rebase would drop what a merge changed.
         can = self._replayed and place.is_ancestor(head, now) and place.is_linear(head, now)
         return now if can else ""
-
-    def _after(self, commit: str, head: str, now: str) -> str:
-        if now == head or self._replayed is None:
-            return commit
-        return self._replayed(commit, head, now)
 
     def _moved(self, before: str, after: str) -> bool:
         """Moves the branch and its files; returns False if another git was quicker."""
