@@ -69,16 +69,16 @@ _ALSO_SHOWING = frozenset(("strreplacebasededittool", "strreplaceeditor"))
 _SHELLS = frozenset(("bash", "shell", "runshellcommand", "terminal"))
 """The tools that run a command, in letters only."""
 _FILE_KEYS = frozenset({
-    "file_path", "filePath", "filepath", "notebook_path", "notebookPath", "path", "file",
-    "absolute_path", "absolutePath", "target_file", "targetFile", "filename",
-    "old_path", "new_path",
+    "filepath", "notebookpath", "path", "file", "absolutepath", "targetfile", "filename", "oldpath",
+    "newpath", "relativepath", "pathinproject", "uri",
 })  # fmt: skip
+"""In letters only, as agents differ in these, too."""
 _LIST_KEYS = frozenset(("files", "paths", "edits", "replacements"))
 _PLACE_KEYS = ("source", "destination", "src", "dst", "dest", "target", "from", "to")
 """Where tools that copy and move name files; only read if a tool is known to change files."""
 _CONTENT_KEYS = frozenset({
     "content", "contents", "new_string", "newString", "new_str", "newText", "new_text", "new_code",
-    "file_text", "fileText", "edits", "replacements", "patch", "diff",
+    "file_text", "fileText", "edits", "replacements", "replace", "replacement", "patch", "diff",
 })  # fmt: skip
 _CHANGING = frozenset({
     "write", "edit", "create", "delete", "remove", "move", "rename", "copy", "replace", "insert",
@@ -223,9 +223,9 @@ def _by_shape(name: str, arguments: object) -> Iterator[str]:
     if not isinstance(arguments, dict):
         return
     words = _words(name)
-    if words and words[0] in _READING:
-        return
-    if not _CHANGING.intersection(words) and not _CONTENT_KEYS.intersection(arguments):
+    changes, gives = _CHANGING.intersection(words), _CONTENT_KEYS.intersection(arguments)
+    # What begins by reading may go on: `find_and_replace`.
+    if not (changes and gives if words and words[0] in _READING else changes or gives):
         return
     yield from _in_arguments(arguments)
     yield from _file_names([arguments.get(key) for key in _PLACE_KEYS])
@@ -242,7 +242,7 @@ def _in_arguments(arguments: object) -> Iterator[str]:
     if not isinstance(arguments, dict):
         return
     for key, value in arguments.items():
-        if key in _FILE_KEYS:
+        if _letters(key) in _FILE_KEYS:
             yield from _file_names([value])
         elif key in _LIST_KEYS and isinstance(value, list):
             # Plain text in a list of edits is what to write, not where.
@@ -252,7 +252,17 @@ def _in_arguments(arguments: object) -> Iterator[str]:
 
 
 def _file_names(values: Sequence[object]) -> Iterator[str]:
-    return (value for value in values if isinstance(value, str) and value)
+    """Yields names of files, also of one that an address names, or one below the user's home."""
+    for value in values:
+        if isinstance(value, str) and value:
+            yield value
+            if value.startswith("~"):
+                yield os.path.expanduser(value)
+            elif value.startswith("file:"):
+                from urllib.parse import unquote, urlsplit  # noqa: PLC0415 - start-up
+
+                with suppress(ValueError):
+                    yield unquote(urlsplit(value).path, errors="surrogateescape")
 
 
 def _in_patch(value: object, *, certain: bool) -> Iterator[str]:

@@ -129,7 +129,7 @@ def test_what_a_person_hands_over_ends_the_interruption(quick: QuickQueen, tree:
 def test_files_in_one_that_git_did_not_finish_are_not_removed(
     tree: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(worktree_making, "PATIENCE_S", 0)
+    monkeypatch.setattr(worktree_making, "_PATIENCE_S", 0)
     path = kill_after(tree)
     (tree / ".git" / "worktrees" / "repo-ui" / "index").unlink()
     (path / "new.txt").write_text("x\n")
@@ -161,7 +161,7 @@ def test_an_interruption_leaves_nothing(
 def test_no_other_worktree_is_forgotten_when_one_is_cleared_away(
     tree: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(worktree_making, "PATIENCE_S", 0)
+    monkeypatch.setattr(worktree_making, "_PATIENCE_S", 0)
     person, path = tree.parent / "person", kill_after(tree)
     git(tree, "worktree", "add", "-q", "-b", "person", str(person))
     (person / "staged.txt").write_text("a day of work\n")

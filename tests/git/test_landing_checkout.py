@@ -83,7 +83,7 @@ class TestItsRemoval:
     def test_waits_for_no_landing_that_uses_it(
         self, quick: QuickQueen, repo: Path, checkout: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(landing_steps, "PATIENCE_S", 0.0)
+        monkeypatch.setattr(landing_steps, "_PATIENCE_S", 0.0)
         folder = repo / ".git" / "queenbee" / "landing" / "main"
         assert folder.is_dir()
         with landing_steps.Step.of(str(folder), str(checkout)):

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from hives import COMMAND, Queen, QuickQueen, commit_file, git, write_lines
+from hives import COMMAND, Queen, QuickQueen, add_hook, commit_file, git, write_lines
 
 from queenbee.git import hooks
 
@@ -365,6 +365,25 @@ def test_a_commit_that_another_hook_refuses_leaves_what_was_staged(
     assert git(tree, "diff", "--cached", "--name-only") == "new.txt\n"
 
 
+def test_what_is_staged_while_a_hook_runs_that_refuses_stays_staged(
+    quick: QuickQueen, repo: Path, tree: Path
+) -> None:
+    commit_file(tree, "other.txt", "x\n")
+    add_hook(
+        repo,
+        "pre-commit",
+        "echo 1 > later.txt; git rm -q --cached other.txt; git add later.txt; echo 2 > later.txt; "
+        "exit 1",
+    )
+    (tree / "partly.txt").write_text("1\n")
+    git(tree, "add", "partly.txt")
+    (tree / "partly.txt").write_text("2\n")
+    assert "the commit was refused" in quick("land", "-m", "all", cwd=tree).err
+    staged = git(tree, "diff", "--cached", "--name-status").split("\n")
+    assert staged == ["A\tlater.txt", "D\tother.txt", "A\tpartly.txt", ""]
+    assert git(tree, "show", ":later.txt", ":partly.txt") == "1\n1\n"
+
+
 def test_without_a_check_nothing_is_committed_either(
     quick: QuickQueen, repo: Path, tree: Path
 ) -> None:
@@ -590,7 +609,7 @@ def test_the_next_issue_moves_no_branch_that_leads_elsewhere(
 
 def hooks_that_say(repo: Path, hook: str, text: str) -> None:
     folder = repo.parent / "hooks"
-    folder.mkdir()
+    folder.mkdir(exist_ok=True)
     (folder / hook).write_text(f"#!/bin/sh\n{text}\n")
     (folder / hook).chmod(0o755)
     git(repo, "config", "core.hooksPath", str(folder))
@@ -607,6 +626,19 @@ def test_a_secret_that_a_hook_puts_into_the_message_is_not_committed(
     assert git(repo, "for-each-ref") == before
     assert (tree / "new.txt").exists()
     assert quick("land", "-m", "all", cwd=tree, env={"QUEEN_ALLOW_SECRET": "1"}).code == 0
+
+
+def test_a_secret_in_a_message_is_found_below_another_commit_of_a_hook(
+    quick: QuickQueen, repo: Path, tree: Path
+) -> None:
+    hooks_that_say(repo, "prepare-commit-msg", f'echo "token: {KEY}" >> "$1"')
+    on_top = "echo 1 > VERSION; git add VERSION; git -c core.hooksPath=/dev/null commit -qm bump"
+    hooks_that_say(repo, "post-commit", on_top)
+    before = git(repo, "for-each-ref")
+    done = quick("land", "-m", "all in", cwd=tree)
+    assert (done.code, "the message seems to hold a secret" in done.err) == (5, True), done
+    assert git(repo, "for-each-ref") == before
+    assert (tree / "new.txt").exists() and (tree / "VERSION").exists()
 
 
 @pytest.mark.parametrize("resolves", [False, True])

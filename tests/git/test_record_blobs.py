@@ -200,6 +200,16 @@ def test_what_a_person_stages_during_the_commit_is_refused_and_not_committed(
     assert "own.txt" not in files(repo)
 
 
+def test_a_branch_that_is_begun_during_the_commit_does_not_get_it(hive: Hive, repo: Path) -> None:
+    before = head(repo)
+    add_hook(repo, "pre-commit", "git switch -qc fix")
+    assert commit_records(hive, is_end=True) == ""
+    assert git(repo, "rev-parse", "fix") == head(repo) == before
+    assert git(repo, "log", "-1", "--format=%s", "main").strip() == "records"
+    assert git(repo, "diff", "--cached", "--name-only") == ""
+    assert (repo / ".beads" / "queen_assignments.jsonl").read_text()
+
+
 def test_it_waits_for_a_git_that_is_at_work(hive: Hive, repo: Path) -> None:
     (repo / ".git" / "index.lock").write_text("")
     before = head(repo)

@@ -65,7 +65,7 @@ def test_a_branch_is_not_taken_over_from_the_main_worktree(tree: Path) -> None:
 def test_a_git_that_was_killed_is_cleared_away(
     tree: Path, how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(worktree_making, "PATIENCE_S", 0)
+    monkeypatch.setattr(worktree_making, "_PATIENCE_S", 0)
     path, base = tree.parent / "repo-ui", git(tree, "rev-parse", "main").strip()
     note = tree / ".git" / "queenbee" / "making" / "ui.json"
     note.parent.mkdir(parents=True)

@@ -236,10 +236,22 @@ def test_a_line_of_a_patch_ends_where_agents_end_it(name: str) -> None:
         ("mcp__fs__copyFiles", {"paths": ["a.py", "b.py"]}),
         ("mcp__ide__put_buffer", {"path": "a.py", "content": "x", "files": ["b.py"]}),
         ("AppendToFiles", {"edits": [{"path": "a.py"}, {"path": "b.py"}]}),
+        ("mcp__serena__replace_content", {"relative_path": "a.py", "file": "b.py"}),
+        ("replace_text_in_file", {"pathInProject": "a.py", "TargetFile": "b.py"}),
+        ("mcp__x__find_and_replace", {"paths": ["a.py", "b.py"], "find": "a", "replace": "b"}),
+        ("mcp__x__open_and_write", {"paths": ["a.py", "b.py"], "content": "x"}),
     ],
 )
 def test_an_unknown_tool_is_read_by_its_shape(name: str, arguments: dict[str, object]) -> None:
     assert tool(name, **arguments) == ["/tree/a.py", "/tree/b.py"]
+
+
+def test_a_file_may_be_named_by_an_address_or_from_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/me")
+    assert "/tree/a b.py" in tool("write_file", uri="file:///tree/a%20b.py", content="x")
+    assert "/tree/a.py" in tool("Write", file_path="file://localhost/tree/a.py")
+    assert tool("Write", file_path="~/a.py") == ["/tree/~/a.py", "/home/me/a.py"]
+    assert tool("Write", file_path="file://[/a") == ["/tree/file:/[/a"]
 
 
 @pytest.mark.parametrize(
@@ -251,6 +263,7 @@ def test_an_unknown_tool_is_read_by_its_shape(name: str, arguments: dict[str, ob
         ("Grep", {"path": "a.py", "pattern": "edit"}),
         ("mcp__git__blame", {"path": "a.py"}),
         ("getEditHistory", {"filePath": "a.py"}),
+        ("find_replaced", {"path": "a.py", "replace": "x"}),
         ("Task", {"prompt": "write a.py"}),
     ],
 )

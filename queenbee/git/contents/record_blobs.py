@@ -100,10 +100,10 @@ class Records(NamedTuple):
             tempfile.TemporaryDirectory(prefix=begin, dir=here.git_dir) as own,
         ):
             if not in_the_way(root, target):
-                return self._commit(root, message, index, os.path.join(own, "i"))
+                return self._commit(root, str(target), message, index, os.path.join(own, "i"))
         return None
 
-    def _commit(self, root: str, message: str, index: str, own: str) -> str:
+    def _commit(self, root: str, target: str, message: str, index: str, own: str) -> str:
         asked = {"GIT_INDEX_FILE": own}
         ask = partial(line, cwd=root, repository=asked)
         heads = git("rev-parse", "HEAD", "HEAD^{tree}", cwd=root, repository=asked)
@@ -118,8 +118,10 @@ class Records(NamedTuple):
         if made.hooks and ask("write-tree") != files:
             self.left_out.append(_STAGES)
             self._copied(index, root, asked)
-        if not made.make(files, before):
+        if not made.make(files, before, target):
             return made.said
+        if current_branch(os.path.dirname(index)) != target:  # A `git switch -c` takes no lock.
+            return ""
         with suppress(ExternalFailure):  # It says so of a file that has changed meanwhile.
             git("update-index", "-q", "--refresh", cwd=root, repository=asked)
         os.replace(own, index)
@@ -167,13 +169,13 @@ class _Commit:
             file.write(tidy)
         return not self.said
 
-    def make(self, files: str, before: str) -> bool:
-        """Makes it, and moves the branch to it; returns whether that was possible."""
+    def make(self, files: str, before: str, target: str) -> bool:
+        """Makes it, and moves the target to it; returns whether that was possible."""
         how = ["-p", no_dash(before), *(["-S"] if signs(self._root) else [])]
         if not self._does("commit-tree", *how, f"-F{self._message}", no_dash(files)):
             return False
         commit = self._answer
-        how = ["-m", "queen: records", "HEAD"]
+        how = ["-m", "queen: records", f"refs/heads/{target}"]
         return self._does("update-ref", *how, no_dash(commit), no_dash(before))
 
     def _does(self, *arguments: str) -> bool:

@@ -168,17 +168,27 @@ class _Commit:
                 self._make(tell)
             except CommitRefused as again:
                 raise again.after(by_hook) from error
-        said = git("log", "-1", "--format=%T%n%B", "HEAD", "--", cwd=self._tree)
-        files, _, message = said.decode(errors="replace").partition("\n")
-        if files != self._files:  # A hook has changed it.
-            try:
-                self._look("HEAD")
-            except NotLanded:
-                take_back(self._tree, self._sides)
-                raise
-        if not self._allow_secrets and (refusal := secret_message(message)):
-            take_back(self._tree, self._sides)
-            raise refusal
+        self._look_again()
+
+    def _look_again(self) -> None:
+        """Takes it back, and raises `NotLanded`, if a hook has made it unfit; also with commits
+        that one has made on top.
+        """
+        head, *_ = self._sides
+        asked = ("log", "--topo-order", "-z", "--format=%H %T%n%B")
+        said = git(*asked, "HEAD", f"^{no_dash(head)}", "--", cwd=self._tree)
+        newest, *older = said.decode(errors="replace").split("\0")
+        first, _, message = newest.partition("\n")
+        commit, _, files = first.partition(" ")
+        texts = [message, *(each.partition("\n")[2] for each in older)]
+        try:
+            if files != self._files:  # A hook has changed it.
+                self._look(commit)
+            if not self._allow_secrets and (refusal := secret_message("\n".join(texts))):
+                raise refusal
+        except NotLanded:
+            take_back(self._tree, self._sides, commit)
+            raise
 
     def _look(self, files: str) -> None:
         allow = self._allow_secrets
@@ -197,7 +207,7 @@ class _Commit:
         on_tick = SigningWait(tree, tell).look if signs(tree) else None
         status, out, err = user_git(*how, cwd=tree, on_tick=on_tick)
         if status != 0:
-            staged.put_back()
+            staged.put_back(self._files)
             why = without_escapes(os.fsdecode(out + err))[-_MOST_SAID_CHARS:].strip()
             raise CommitRefused(
                 *why_refused("the commit was refused, so nothing was landed", why, status),
@@ -230,17 +240,41 @@ class _Index:
     """What is staged in a worktree, as it was before a commit."""
 
     def __init__(self, tree: str) -> None:
+        self._tree = tree
         self._path = os.path.join(_git_dir(tree), "index")
         self._bytes = safe_open.read(self._path) if safe_open.is_there(self._path) else None
 
-    def put_back(self) -> None:
-        """Puts it back, as git replaces an index; another git at work there comes first."""
+    def put_back(self, files: str) -> None:
+        """Puts it back, as git replaces an index, with what somebody has staged since it had the
+        files of a tree. Another git at work there comes first.
+        """
         if self._bytes is None:
             return
         lock = f"{self._path}.lock"
         with suppress(OSError, QueenError):
             safe_open.write(lock, self._bytes, os.O_CREAT | os.O_EXCL)
-            safe_open.replace(lock, self._path)
+            try:
+                staged, asked = self._staged_since(files), {"GIT_INDEX_FILE": lock}
+                how = ("update-index", "-z", "--index-info")
+                git(*how, cwd=self._tree, stdin=staged, repository=asked)
+                safe_open.replace(lock, self._path)
+            except BaseException:
+                safe_open.unlink(lock)
+                raise
+
+    def _staged_since(self, files: str) -> bytes:
+        """Returns it as entries of an index. Raises `ExternalFailure` for conflicts."""
+        import tempfile  # noqa: PLC0415 - start-up
+
+        with tempfile.TemporaryDirectory() as folder:
+            index = {"GIT_INDEX_FILE": shutil.copy2(self._path, folder)}
+            now = git("write-tree", cwd=self._tree, repository=index).decode().strip()
+        raw = git(
+            "diff-tree", "-r", "-z", "--no-renames", no_dash(files), no_dash(now), cwd=self._tree
+        )
+        fields = iter(raw.split(b"\0")[:-1])
+        entries = [(each.split(b" "), path) for each, path in zip(fields, fields, strict=True)]
+        return b"".join(b"%b %b\t%b\0" % (said[1], said[3], path) for said, path in entries)
 
 
 def refuse_resolved(tree: str) -> None:
@@ -298,10 +332,10 @@ def secret_message(message: str) -> NotLanded | None:
     return None
 
 
-def take_back(tree: str, sides: Sequence[str]) -> None:
+def take_back(tree: str, sides: Sequence[str], commit: str) -> None:
     """Takes the commit back that was just made, and leaves the files and the index."""
     head, *merged = sides
-    as_the_user("update-ref", "-m", ACTION, "HEAD", no_dash(head), cwd=tree)
+    as_the_user("update-ref", "-m", ACTION, "HEAD", no_dash(head), no_dash(commit), cwd=tree)
     if merged:
         said = "".join(f"{each}\n" for each in merged).encode()
         safe_open.write(os.path.join(_git_dir(tree), "MERGE_HEAD"), said)

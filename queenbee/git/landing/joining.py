@@ -230,7 +230,7 @@ class Joining:
         if done.status != 0:
             raise _refused("the merge cannot be committed", done)
         if refusal := self._secret_message():
-            take_back(place.tree, sides)
+            take_back(place.tree, sides, place.head())
             safe_open.write(path, message)
             raise refusal
 

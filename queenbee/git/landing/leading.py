@@ -241,9 +241,11 @@ class Leading:
         if not files or not self.rules.guards_check:
             return
         blobs = {each: contents[each][1] for each in files}
+        asked = ("--literal-pathspecs", "log", "-1", "--format=%H", no_dash(self.joining.target))
+        last = git(*asked, "--", *files, cwd=self._own.tree).decode().strip()
         try:
             trust, accepts = Trust(self._store.layout), self._work.accepts_check
-            refuse_unaccepted(trust, self._own.git_dir, blobs, accepts=accepts)
+            refuse_unaccepted(trust, self._own.git_dir, blobs, last, accepts=accepts)
         except CheckGuarded as error:
             if error.details.get("is_new"):
                 self._work.check_waits(files, str(error.hint))
