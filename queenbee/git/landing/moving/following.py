@@ -27,6 +27,7 @@ from queenbee.git.landing.commands import ACTION, PATIENCE_S
 from queenbee.git.landing.moving.healing import differ_alike
 from queenbee.git.landing.refusals import SHOWN, NotLanded, locked
 from queenbee.git.trees.in_the_way import between
+from queenbee.git.trees.silent_losses import loss_by
 from queenbee.store import safe_open
 from queenbee.store.git_files.worktrees import branch_head, current_branch
 
@@ -130,6 +131,9 @@ class Following:
                 hint="move them away, then queen land again",
                 files=lost,
             )
+        if loss := loss_by(place.tree, before, after):
+            hint = f"{loss.way}; then queen land" if loss.way else "git status"
+            raise NotLanded(f"{loss.what}: {after[:10]} is not checked out", hint=hint)
         done = self._read_tree(before, after)
         if done.status != 0:
             said = " ".join(done.said.split())

@@ -84,6 +84,7 @@ def heal(commands: Commands, step: Step, where: Where, tell: Callable[[str], Non
     do = remedy(step.name, found) if found is not None else ""
     if do and found is not None:
         _remove_locks(step, where)
+    if do and found is not None and step.fields.get("is_begun", True):
         move = _Move(commands, step, where.tree, before, after)
         if do == "abort":
             _take_back(move, found, where, tell)
@@ -358,7 +359,10 @@ class _Move:
         if _has_mode(tree, mode, change.before) and there == old:
             return True
         new = _wanted(tree, change.after, change.path, self.after)
-        return _has_mode(tree, mode, change.after) and new is not None and new.startswith(there)
+        if new is None or not _has_mode(tree, mode, change.after):
+            return False
+        # Nothing is how every content begins, and what a person leaves who empties a file.
+        return new == there or (there != b"" and new.startswith(there))
 
 
 class _Change(NamedTuple):
