@@ -229,7 +229,7 @@ def test_it_does_not_move_while_git_changes_files_for_long(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("QUEEN_LAND_ATTACHED", "1")
-    monkeypatch.setattr(commands, "_PATIENCE_S", 0.1)
+    monkeypatch.setattr(commands, "PATIENCE_S", 0.1)
     git(repo, "switch", "-q", "mine")
     before = git(repo, "rev-parse", "main")
     switching("main")
@@ -243,7 +243,7 @@ def test_it_moves_while_somebody_writes_the_message_of_a_commit(
     quick: QuickQueen, repo: Path, tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("QUEEN_LAND_ATTACHED", "1")
-    monkeypatch.setattr(commands, "_PATIENCE_S", 0.1)
+    monkeypatch.setattr(commands, "PATIENCE_S", 0.1)
     git(repo, "switch", "-q", "-c", "mine")
     (repo / "README.md").write_text("mine\n")
     editor = tmp_path / "editor"

@@ -59,7 +59,7 @@ _READING = 'said=$1; shift; exec "$@" <<END\n$said\nEND\n'
 _COMMITS = ("commit", "commit-tree", "merge", "rebase")
 _LONGEST_S = 1800.0
 """Hooks of a merge may run tests. One that hangs must not keep the turn for ever."""
-_PATIENCE_S = 10.0
+PATIENCE_S = 10.0
 """An editor's or a prompt's `git status` holds the lock of the index for a moment."""
 _AGAIN_S = 0.1
 
@@ -188,7 +188,7 @@ class Commands:
         """
         lock = os.path.join(git_dir, "index.lock")
         remove_left_lock(git_dir)
-        until_s = time.monotonic() + _PATIENCE_S
+        until_s = time.monotonic() + PATIENCE_S
         while os.path.lexists(lock) and time.monotonic() < until_s:
             self.stop_if_asked()
             time.sleep(_AGAIN_S)
@@ -227,7 +227,7 @@ class Commands:
         on_tick = None
         if self._tell_waiting is not None and arguments[0] in _COMMITS:
             on_tick = SigningWait(cwd, self._tell_waiting).look
-        until_s = time.monotonic() + _PATIENCE_S
+        until_s = time.monotonic() + PATIENCE_S
         while still():
             interrupts = None if to_the_end else self.interrupts
             ran = run_process(program, on_tick=on_tick, interrupts=interrupts)

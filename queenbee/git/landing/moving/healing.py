@@ -38,8 +38,10 @@ if TYPE_CHECKING:
 _LINK = "120000"
 _SUBMODULE = "160000"
 _PROGRAM = "100755"
+CONTINUED = "continued"
+"""The field of a step that says that somebody resolved a conflict, and went on from there."""
 STEPS = ("", "merge", "rebase", "advance", "conflict")
-"""What may be under way in a worktree: nothing; git brings the target here, or moves the target; a
+"""What may be under way in a worktree: nothing; git brings the target here, or moves the branch; a
 conflict was left to the droid.
 """
 
@@ -147,6 +149,12 @@ def put_in_index(
         git(*how, cwd=tree, stdin=stdin, repository=repository or {})
 
 
+def differ_alike(tree: str, before: str, *after: str) -> bool:
+    """Returns whether two commits share a change of a file since another one."""
+    one, other = ({*_changes(tree, before, each)} for each in after)
+    return not one.isdisjoint(other)
+
+
 def _committed_by_others(where: Where) -> list[str]:
     """Returns the commits on no branch that somebody else has made here, the first one first."""
     try:
@@ -195,9 +203,12 @@ def _joined_in(step: Step) -> Fields:
 
 
 def _is_resolved(where: Where, step: Step) -> bool:
-    """Returns whether somebody has worked on a rebase that stopped: made a commit, or changed files
-    that are neither as git left them, which it keeps as a tree, nor as the landing joined them.
+    """Returns whether somebody has worked on a rebase that stopped: made a commit, went on with it,
+    or changed files that are neither as git left them, which it keeps as a tree, nor as the landing
+    joined them.
     """
+    if step.fields.get(CONTINUED):
+        return True
     left = "AUTO_MERGE" if os.path.exists(os.path.join(where.git_dir, "AUTO_MERGE")) else "HEAD"
     changed = names_in(git("diff", "--name-only", "-z", left, "--", cwd=where.tree))
     known = _joined_in(step)
