@@ -38,7 +38,7 @@ def assert_whole(repo: Path, name: str) -> Path:
     assert git(path, "branch", "--show-current").strip() == name
     assert (path / "file29.txt").read_text() == (repo / "file29.txt").read_text()
     assert Hive.open(path, env={}).actor == name
-    assert not list((repo / ".git" / "queenbee" / "making").glob("*.json"))
+    assert not list((repo / ".git" / "queenbee-private" / "making").glob("*.json"))
     assert "locked" not in git(repo, "worktree", "list", "--porcelain")
     return path
 

@@ -34,21 +34,19 @@ from queenbee.documents.sessions.folder import write_session_folder
 from queenbee.errors import QueenError
 from queenbee.git import hooks, unmerged
 from queenbee.git.collisions.cache import Cache
-from queenbee.git.worktrees import worktree_making
 from queenbee.hook import neighbours
 from queenbee.report.saving import save
 from queenbee.report.words import GENERATOR
 from queenbee.services.care import doctor, indexes
 from queenbee.services.waiting.landing_steps import Promises, Step
 from queenbee.services.waiting.landing_turn import LandingTurn
-from queenbee.store import creating, safe_open, whole_files
+from queenbee.store import creating, whole_files
 from queenbee.store.droids import agent_sessions as at_work
 from queenbee.store.droids import presence
 from queenbee.store.droids.identity import remember
 from queenbee.store.droids.told import Told
 from queenbee.store.git_files.tree_id import keep_tree_id
 from queenbee.store.layout import discover
-from queenbee.store.lock import KernelLock
 from queenbee.store.logbook import note
 from queenbee.workflows.locks import documents_lock, gate_runs, run_lock
 
@@ -113,9 +111,6 @@ PLACES = {
     ".beads/.queenbee/index/unmerged.json": "the link is replaced",
     ".beads/.queenbee/neighbours": "not written",
     ".beads/.queenbee/neighbours/1b4e.json": "the link is replaced",
-    ".beads/.queenbee/making/lock": "refused",
-    ".beads/.queenbee/making/lock.holder": "not written",
-    ".beads/.queenbee/making/api.json": "refused",
     ".beads/.queenbee/seen": "not written",
     ".beads/.queenbee/seen/ui": "the link is replaced",
     ".beads/.queenbee/last/ui": "the link is replaced",
@@ -131,8 +126,6 @@ PLACES = {
 
 ALSO = (
     ".beads/.queenbee/last-good.toml",
-    ".beads/.queenbee/landing/main/step-*",
-    ".beads/.queenbee/landing/main/promised-*",
     ".beads/queen_*.idx.json",
     ".beads/archive/queen_*.jsonl",
     ".beads/evidence/gt-1/*-2/01-tests.log",
@@ -247,12 +240,6 @@ def everything(repo: Path, clock: Clock) -> dict[str, QueenError]:
         with hive.transaction() as tx:
             tx.put_issue({"id": "bd-1", "title": "x"})
 
-    def making() -> None:
-        folder = state / "making"
-        safe_open.make_folder(str(folder))
-        with KernelLock(str(folder / "lock"), holder="ui"):
-            worktree_making._write_note(str(folder / "api.json"), "x", str(clock.now_ms))
-
     def looked() -> None:
         cache = unmerged.Cache(layout)
         cache.is_new = True
@@ -299,7 +286,6 @@ def everything(repo: Path, clock: Clock) -> dict[str, QueenError]:
     do("verdicts", lambda: whole_files.keep(layout.verdicts_path("leases"), {"n": clock.now_ms}))
     do("unmerged", looked)
     do("neighbours", lambda: neighbours._Told(layout, "1b4e").keep([], whole=True))
-    do("making", making)
     do("rebuild", hive.rebuild_memory)
     do("export", lambda: indexes.export(hive))
     do(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from queenbee.core.text import shell_quoted
 
-HEADER = "#!/bin/sh\n# queenbee guard: made by `queen guard install`, removed by `uninstall`.\n"
+SHEBANG = "#!/bin/sh\n"
+HEADER = f"{SHEBANG}# queenbee guard: made by `queen guard install`, removed by `uninstall`.\n"
 BEGIN = "# >>> queenbee guard >>>\n"
 END = "# <<< queenbee guard <<<\n"
 RUNNER = "queenbee-guard.sh"
@@ -140,6 +141,17 @@ def with_block(text: str, hook: str) -> str:
     text = without_block(text)
     first = text.find("\n") + 1 if text.startswith("#!") else 0
     return text[:first] + block(hook) + text[first:]
+
+
+def without_guard(text: str, hook: str, *, is_chained: bool) -> str:
+    """Returns a hook without the guard: another tool's as it was, and of one that `whole_hook` made
+    what somebody has added; with the call of the hook that was there before, if `is_chained`.
+    """
+    rest = without_block(text)
+    if not rest.startswith(HEADER):
+        return rest
+    rest = SHEBANG + rest.removeprefix(HEADER)
+    return rest if is_chained else rest.replace(_CHAIN.format(name=hook + CHAINED), "", 1)
 
 
 def without_block(text: str) -> str:

@@ -24,11 +24,12 @@ from queenbee.git.hook_scripts import (
     HEADER,
     OF_SETUP,
     RUNNER,
+    SHEBANG,
     block,
     runner,
     whole_hook,
     with_block,
-    without_block,
+    without_guard,
 )
 from queenbee.git.run import git, line, names_in
 from queenbee.store import safe_open
@@ -350,6 +351,9 @@ def _takes_block(hooks: HookFolder, path: str) -> bool:
     content = _read(path)
     if hooks.framework == HUSKY or (hooks.is_in_tree and content is None):
         return True
+    has_block = content is not None and BEGIN.encode() in content and not os.path.islink(path)
+    if has_block and not _is_ours(path, content or b""):
+        return True  # Somebody has added to it.
     is_script = content is not None and bool(_SHELL.match(content)) and not _is_ours(path, content)
     # One that git does not run would run from then on.
     return hooks.is_in_tree and is_script and os.access(path, os.X_OK) and not os.path.islink(path)
@@ -416,7 +420,7 @@ def _remove_whole(hook: str, path: str) -> None:
 def _install_block(hook: str, path: str) -> None:
     content = _read(path)
     text = _FIRST_LINE if content is None else _decode(content)
-    wanted = with_block(text, hook)
+    wanted = with_block(_without_guard(path, text), hook)
     if content is None or wanted != text:
         write_document(path, _encode(wanted))
     if content is None:
@@ -427,7 +431,7 @@ def _remove_block(path: str) -> None:
     content = _read(path)
     if content is None or BEGIN.encode() not in content or os.path.islink(path):
         return
-    text = without_block(_decode(content))
+    text = _without_guard(path, _decode(content))
     if text == _FIRST_LINE:
         safe_open.unlink(path)
     else:
@@ -435,8 +439,22 @@ def _remove_block(path: str) -> None:
 
 
 def _is_ours(path: str, content: bytes) -> bool:
+    """Returns whether a hook is one that we made, to which nobody has added anything."""
     # A link to another hook has the content of ours once that one is.
-    return content.startswith(HEADER.encode()) and not os.path.islink(path)
+    if not content.startswith(HEADER.encode()) or os.path.islink(path):
+        return False
+    added = without_guard(_decode(content), _hook_of(path), is_chained=False)
+    return not added.removeprefix(SHEBANG).strip()
+
+
+def _without_guard(path: str, text: str) -> str:
+    hook = _hook_of(path)
+    chained = os.path.join(os.path.dirname(path), hook + CHAINED)
+    return without_guard(text, hook, is_chained=os.path.lexists(chained))
+
+
+def _hook_of(path: str) -> str:
+    return os.path.basename(path).removesuffix(_SET_ASIDE)
 
 
 def _read(path: str) -> bytes | None:

@@ -415,7 +415,7 @@ def _add_work(hive: Services, begin: Begin) -> None:
     begin.in_conflict = _in_conflict(hive.layout)
     waits = begin.in_conflict is not None or lands_meanwhile(hive.layout)
     begin.behind = 0 if waits else found.behind()
-    if begin.behind and not begin.again and _catch_up(hive):
+    if begin.behind and not begin.again and _catch_up(hive, begin):
         begin.caught_up, begin.behind = begin.behind, 0
     begin.touched_by = [each for each in seen.touches if each.path in begin.own_files]
     begin.changing = seen.touches
@@ -439,14 +439,15 @@ def _stand_on_target(hive: Services) -> None:
         _catch_up(hive)
 
 
-def _catch_up(hive: Services) -> bool:
+def _catch_up(hive: Services, begin: Begin | None = None) -> bool:
     """Moves the branch of this worktree to the main branch, by fast-forward: what the issue builds
     on is there. Returns whether it did: git refuses where it has commits of its own, changes in the
-    same files, or files without git, ignored or not, in their place.
+    same files, or files without git, ignored or not, in their place; and we where it would not.
     """
     from queenbee.git.ownership import may_move  # noqa: PLC0415 - start-up
     from queenbee.git.trees.elsewhere import refuse_elsewhere  # noqa: PLC0415 - start-up
     from queenbee.git.trees.own_branch import is_own  # noqa: PLC0415 - start-up
+    from queenbee.git.trees.silent_losses import loss_by  # noqa: PLC0415 - start-up
 
     if not may_move(hive.layout):
         return False
@@ -454,6 +455,10 @@ def _catch_up(hive: Services) -> bool:
     if not is_own(hive.layout, hive.layout.tree):
         return False
     target = str(target_ref(hive.layout))
+    if loss := loss_by(hive.layout.tree, "HEAD", target):
+        if begin is not None:
+            begin.elsewhere = f"a git merge here would take this away without a word: {loss.what}"
+        return False
     merge = ("merge", "--ff-only", "--quiet", "--no-autostash", "--no-overwrite-ignore")
     return user_git(*merge, no_dash(target), cwd=hive.layout.tree)[0] == 0
 

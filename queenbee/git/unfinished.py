@@ -38,7 +38,7 @@ from queenbee.git.trees.open_operations import OPEN, open_operations
 from queenbee.git.trees.own_branch import refuse_not_own
 from queenbee.git.trees.set_aside import worktrees_in
 from queenbee.git.trees.special_files import add_all, special_files
-from queenbee.git.trees.submodules import links, show_unseen
+from queenbee.git.trees.submodules import links, replaced, show_unseen
 from queenbee.git.trees.unkept import add_taken, keep_beside, shortened
 from queenbee.git.unmerged import STATUS, Status
 from queenbee.services.leases.edits import is_exempt
@@ -561,6 +561,7 @@ class _PuttingBack:
         """
         ways = between(self._place.path, self._head or to, to)
         nested = [each for each in ways if has_repository(os.path.join(self._place.path, each))]
+        nested += replaced(self._place.path, to)
         if nested:
             path = os.path.join(self._place.path, nested[0])
             raise Conflict(

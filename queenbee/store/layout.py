@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from queenbee.store.settings import Settings
 
 BEADS = ".beads"
+_STATE, _PRIVATE = "queenbee", "queenbee-private"
+"""Folders in the git directory that all worktrees share: agents in a sandbox write in the first."""
 OUTSIDE = "QUEEN_ALLOW_OUTSIDE"
 """The environment variable that allows a hive outside the repository it is used from."""
 
@@ -46,6 +48,10 @@ class Layout:
     ) -> None:
         self.beads_dir = beads_dir
         self.state_dir = state_dir
+        self.private_dir: str = _in_git(_PRIVATE, beads_dir, home) if home else state_dir
+        """The notes after which QueenBee changes worktrees, branches and processes: in git's own
+        folder, where agents in a sandbox do not write; outside git, the state directory.
+        """
         self.settings = settings
         self.how = how
         """One sentence for each step that led here."""
@@ -334,7 +340,7 @@ def _layout(beads: str, how: list[str], env: Mapping[str, str], here: GitTree | 
     if home is not None:
         _refuse_sparse(beads, home)
     own = os.path.join(beads, ".queenbee")
-    shared = own if home is None else _shared_state(beads, home)
+    shared = own if home is None else _in_git(_STATE, beads, home)
     try:
         settings = settings_file.load(beads, env, shared)
     except Unreadable as error:
@@ -422,13 +428,13 @@ def _refuse_tracked(state_dir: str, home: GitTree) -> None:
         )
 
 
-def _shared_state(beads: str, home: GitTree) -> str:
-    """Returns the directory inside the git directory for the state of the hive at `beads`.
+def _in_git(folder: str, beads: str, home: GitTree) -> str:
+    """Returns the directory inside the git directory for what belongs to the hive at `beads`.
 
     A hive that is not at the top of its tree has its own directory: two hives must never share
     a journal.
     """
-    shared = os.path.join(home.common_dir, "queenbee")
+    shared = os.path.join(home.common_dir, folder)
     name = os.path.relpath(beads, home.tree)
     return shared if name == BEADS else os.path.join(shared, "at", name)
 

@@ -13,6 +13,7 @@ from queenbee.documents.folders import gates_dir, json_stamp
 from queenbee.errors import InvalidInput, QueenError
 from queenbee.git.collisions.comparing import compare
 from queenbee.git.collisions.found import Collisions
+from queenbee.services.waiting.landing_turn import lines_dir
 from queenbee.services.work import Member, Status, status
 from queenbee.store.droids import roster
 from queenbee.store.files import stamp_of
@@ -71,7 +72,7 @@ class Reader:
     def stamp(self) -> tuple[object, ...]:
         """Returns a value that differs once anything was written that `read` would show."""
         hive, layout = self._hive, self._hive.layout
-        landing = os.path.join(layout.state_dir, "landing")
+        landing = lines_dir(hive)
         return (
             *(hive.stamp(kind) for kind in hive.kinds()),
             stamp_of(hive.rows_path()),

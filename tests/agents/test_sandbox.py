@@ -19,6 +19,7 @@ import pytest
 from hives import COMMAND, Queen, commit_file, git
 
 from queenbee.agents.setup import Setup
+from queenbee.core.ids import ulid
 from queenbee.store import creating as stores
 from queenbee.store.layout import discover
 
@@ -109,6 +110,22 @@ def test_with_what_setup_writes_an_agent_in_the_sandbox_uses_the_hive(
         assert ran.returncode == 0, ran.stderr
     assert "codex-1" in queen("issue", "assignments", "--status", "all").out
     assert "hello" in queen("msg", "read", as_="reviewer").out
+
+
+def test_the_sandbox_cannot_write_what_decides_about_files_branches_and_processes(
+    repo: Path, worktree: Path, configure: Configure, sandboxed: Sandboxed
+) -> None:
+    configure("codex", cwd=worktree)
+    private = Path(discover(str(repo), {}).private_dir)
+    left = private / "landing" / "main" / ulid(1_000, bytes(10))
+    left.parent.mkdir(parents=True)
+    left.write_text("{}")  # Of a landing that was killed.
+    for path in (private / "new", left):
+        assert "Read-only file system" in sandboxed(worktree, "touch", str(path)).stderr
+    new = ("issue", "new", "Totals", "--id", "qb-1")
+    for command in (new, ("status",), ("next",), ("worktree", "list")):
+        ran = sandboxed(worktree, *COMMAND, *command)
+        assert ran.returncode == 0, ran.stderr
 
 
 def test_the_hook_reserves_in_the_sandbox(

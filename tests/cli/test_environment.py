@@ -97,7 +97,10 @@ def test_a_read_only_git_directory_refuses_each_write_and_names_the_way_out(
 
 @pytest.mark.parametrize(
     ("arguments", "folder"),
-    [(("worktree", "add", "amber"), ".git/queenbee"), (("guard", "uninstall"), ".git/hooks")],
+    [
+        (("worktree", "add", "amber"), ".git/queenbee-private"),
+        (("guard", "uninstall"), ".git/hooks"),
+    ],
     ids=str,
 )
 def test_a_folder_that_cannot_be_made_is_named(
@@ -109,7 +112,7 @@ def test_a_folder_that_cannot_be_made_is_named(
 ) -> None:
     """Whatever the system refuses is no bug of ours."""
     queen("guard", "install", as_="ui-engineer")
-    (repo / ".git" / "queenbee").mkdir()
+    (repo / folder).mkdir(exist_ok=True)
     denied(repo / folder)
     refused = queen(*arguments, "--json", as_="ui-engineer", unprivileged=True)
     assert (refused.code, refused.error["code"]) == (7, "unwritable")

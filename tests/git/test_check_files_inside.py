@@ -332,6 +332,22 @@ class TestGuarded:
         git(repo, "config", "queenbee.check", "sh run-tests")
         assert landing(quick, guarded).code == 0
 
+    def test_what_a_person_took_back_is_asked_for_again(
+        self, quick: QuickQueen, repo: Path, guarded: Path
+    ) -> None:
+        weaker = (guarded / "run-tests").read_text()
+        strict = git(repo, "show", "main:run-tests")
+        shown = key(quick, guarded)
+        commit_file(repo, "other.txt", "x\n")  # What is beside the check changes nothing.
+        assert at_a_terminal(guarded, shown) == 0
+        commit_file(repo, "run-tests", strict)
+        git(guarded, "merge", "-q", "main")
+        commit_file(guarded, "run-tests", weaker)
+        assert landing(quick, guarded).code == 5  # Once, as it takes back what has landed.
+        assert landing(quick, guarded, "--json").error["code"] == "check_guarded"
+        assert key(quick, guarded) != shown
+        assert at_a_terminal(guarded, shown) == 5
+
     def test_no_note_of_the_worktree_accepts_it(self, quick: QuickQueen, guarded: Path) -> None:
         assert landing(quick, guarded).code == 5
         note = Path(git(guarded, "rev-parse", "--absolute-git-dir").strip()) / "queenbee-land-check"

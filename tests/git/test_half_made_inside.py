@@ -154,7 +154,7 @@ def test_an_interruption_leaves_nothing(
         worktree_making.add(opened(tree), "ui", issue_id="qb-1")
     assert not (tree.parent / "repo-ui").exists()
     assert git(tree, "branch", "--list", "ui") == ""
-    assert not list((tree / ".git" / "queenbee" / "making").glob("*.json"))
+    assert not list((tree / ".git" / "queenbee-private" / "making").glob("*.json"))
     assert opened(tree).assignments.active("qb-1") is None
 
 

@@ -210,6 +210,36 @@ def test_a_hook_that_is_a_link_to_another_hook_is_chained_and_restored(
     assert not [*place.glob("*.before-queenbee")]
 
 
+def test_a_link_to_the_guard_of_another_repository_is_nobodys_to_remove(repo: Path) -> None:
+    install(repo)
+    hook = repo / ".git" / "hooks" / "pre-commit"
+    elsewhere = hook.rename(repo.parent / "pre-commit")
+    hook.symlink_to(elsewhere)
+    uninstall(repo)
+    assert os.readlink(hook) == str(elsewhere)
+    assert "queenbee guard" in elsewhere.read_text()
+
+
+@pytest.mark.parametrize("earlier", [False, True])
+def test_lines_that_somebody_adds_to_the_guards_hook_stay(repo: Path, earlier: bool) -> None:
+    path, begin = repo / ".git" / "hooks" / "pre-push", "# >>> queenbee guard >>>"
+    if earlier:
+        write_hook(path)
+    install(repo)
+    lines = '\n# my own\ngit lfs pre-push "$@"\n'
+    path.write_text(path.read_text() + lines)
+    for _ in range(2):
+        assert install(repo) == ["installed"] * 4
+        assert path.read_text().endswith(lines)
+        assert path.read_text().count(begin) == 1
+    uninstall(repo)
+    assert begin not in path.read_text()
+    assert path.read_text().endswith(lines)
+    assert (".before-queenbee" in path.read_text()) == earlier
+    assert path.with_name("pre-push.before-queenbee").exists() == earlier
+    assert not path.with_name("pre-commit").exists()
+
+
 def test_a_second_earlier_hook_is_a_conflict(repo: Path) -> None:
     place = repo / ".git" / "hooks"
     write_hook(place / "pre-commit")

@@ -104,7 +104,7 @@ def test_what_the_state_folder_says_of_a_check_that_passed_spares_none(
     noted = json.loads((repo / ".git/queenbee-passed").read_text())
     commit_file(tree, "bad", "x\n")
     noted["commit"] = head(tree)
-    (pace,) = (repo / ".git/queenbee/landing").glob("*/pace")
+    (pace,) = (repo / ".git/queenbee-private/landing").glob("*/pace")
     pace.write_text(json.dumps({**json.loads(pace.read_text()), "last_passed": noted}))
     assert does_not_land(tree, rules=rules)
 
@@ -249,7 +249,7 @@ class TestTheTurn:
         tree = worktree("one")
         commit_file(tree, "new.txt", "x\n")
         hive = opened(tree)
-        folder = os.path.join(hive.layout.state_dir, "landing", "main")
+        folder = os.path.join(hive.layout.private_dir, "landing", "main")
         with hive.transaction():
             pass
         return tree, hive, waiting_line.enter(folder, {"droid": "api"}, hive.now_ms())
@@ -286,7 +286,7 @@ class TestTheTurn:
         commit_file(two, "two.txt", "2\n")
         alone = {"QUEEN_LAND_ATTACHED": "1"}
         slow = queen.start("land", "--check", "sleep 60", cwd=one, as_="ui", env=alone)
-        folder = Path(opened(one).layout.state_dir) / "landing" / "main"
+        folder = Path(opened(one).layout.private_dir) / "landing" / "main"
         while not (folder.is_dir() and any(folder.iterdir())):
             time.sleep(0.02)
         slow.send_signal(signal.SIGKILL)

@@ -84,7 +84,7 @@ class TestItsRemoval:
         self, quick: QuickQueen, repo: Path, checkout: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(landing_steps, "_PATIENCE_S", 0.0)
-        folder = repo / ".git" / "queenbee" / "landing" / "main"
+        folder = repo / ".git" / "queenbee-private" / "landing" / "main"
         assert folder.is_dir()
         with landing_steps.Step.of(str(folder), str(checkout)):
             busy = quick("worktree", "remove", checkout.name, cwd=repo)

@@ -136,22 +136,48 @@ class TestGitKilledWithItsCaller:
         assert git(repo, "status", "--porcelain") == " M README.md\n"
         assert (repo / "README.md").read_text() == "my work\n"
 
+    @pytest.mark.parametrize("time", [1, 2], ids=["tries to move", "moves"])
+    def test_what_somebody_empties_since_then_stays_empty(
+        self,
+        repo: Path,
+        trees: tuple[Path, Path],
+        filtered: Path,
+        queen: Queen,
+        tmp_path: Path,
+        time: int,
+    ) -> None:
+        self.kill_at(repo, tmp_path, time)
+        killed(queen, filtered)
+        (repo / ".git" / "hooks" / "reference-transaction").unlink()
+        (repo / "README.md").write_text("")
+        (repo / "one.txt").write_text("")
+        if time == 1:  # Git had not begun with files.
+            (repo / "old.txt").unlink()
+        assert landed(trees[1]) == head(repo, "main")
+        assert (repo / "README.md").read_text() == (repo / "one.txt").read_text() == ""
+        assert (repo / "old.txt").exists() == (time == 2)
+
     @pytest.mark.some(1)
     @pytest.mark.parametrize("time", [1, 2], ids=["tries to move", "moves"])
     def test_while_it_moves_the_branch(
         self, repo: Path, filtered: Path, queen: Queen, tmp_path: Path, time: int
     ) -> None:
         before = head(repo, "main")
-        hook = repo / ".git" / "hooks" / "reference-transaction"
-        wanted = "grep -q refs/heads/main && [ $1 = prepared ] || exit 0"
-        times = f"echo >> {tmp_path}/times; [ $(wc -l < {tmp_path}/times) = {time} ] || exit 0"
-        script(hook, f"{wanted}\n{times}\n{KILL_BOTH}")
+        hook = self.kill_at(repo, tmp_path, time)
         killed(queen, filtered)
         assert is_clean(repo) == (time == 1)
         hook.unlink()
         assert head(repo, "main") == before
         assert landed(filtered) == head(repo, "main")
         assert is_clean(repo)
+
+    def kill_at(self, repo: Path, tmp_path: Path, time: int) -> Path:
+        """Has a hook kill git when the main branch is to move, the first time or later."""
+        hook = repo / ".git" / "hooks" / "reference-transaction"
+        wanted = "grep -q refs/heads/main && [ $1 = prepared ] || exit 0"
+        times = f"echo >> {tmp_path}/times; [ $(wc -l < {tmp_path}/times) = {time} ] || exit 0"
+        script(hook, f"{wanted}\n{times}\n{KILL_BOTH}")
+        return hook
 
     def test_while_it_merges_into_the_branch(
         self, repo: Path, trees: tuple[Path, Path], filtered: Path, queen: Queen, tmp_path: Path

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from hives import QuickQueen, Ran, commit_file, git, write_lines
+
+from queenbee.git.landing import commands
 
 
 @pytest.fixture
@@ -159,6 +161,126 @@ def test_it_does_not_move_below_a_rebase_that_began_during_the_check(
     done = quick("land", "--check", f"cd {repo} && {began} || true", as_="ui", cwd=tree)
     assert (done.code, "git rebase of main" in done.err) == (5, True), done
     assert git(repo, "rev-parse", "main") == before
+
+
+def test_it_does_not_move_below_a_worktree_that_got_it_during_the_check(
+    quick: QuickQueen, repo: Path, tree: Path, tmp_path: Path
+) -> None:
+    git(repo, "switch", "-q", "-c", "mine")
+    before, hotfix = git(repo, "rev-parse", "main"), tmp_path / "hotfix"
+    check = f"git -C {repo} worktree add -q {hotfix} main || true"
+    done = quick("land", "--check", check, as_="ui", cwd=tree)
+    assert (done.code, f"{hotfix} has main checked out" in done.err) == (2, True), done
+    assert git(repo, "rev-parse", "main") == before
+
+
+@pytest.fixture
+def switching(repo: Path, tree: Path, tmp_path: Path) -> Iterator[Callable[[str], None]]:
+    """Begins a `git switch` in the main worktree, between the branches `main` and `mine`, which
+    ends half a second after the file `end` is there.
+    """
+    smudge = tmp_path / "smudge"
+    smudge.write_text(
+        f"#!/bin/sh\n[ ! -e {tmp_path}/slow ] || {{ rm {tmp_path}/slow; touch {tmp_path}/begun;\n"
+        f"until [ -e {tmp_path}/end ]; do sleep 0.01; done; sleep 0.5; }}\ncat\n"
+    )
+    smudge.chmod(0o755)
+    git(repo, "config", "filter.slow.smudge", str(smudge))
+    git(repo, "config", "filter.slow.clean", "cat")
+    commit_file(repo, ".gitattributes", "slow filter=slow\n")
+    commit_file(repo, "slow", "1\n")
+    git(repo, "branch", "mine")
+    commit_file(repo, "slow", "2\n")
+    git(tree, "merge", "-q", "main")
+    begun: list[subprocess.Popen[bytes]] = []
+
+    def switch(branch: str) -> None:
+        (tmp_path / "slow").touch()
+        begun.append(subprocess.Popen(["git", "switch", "-q", branch], cwd=repo))
+        while not (tmp_path / "begun").exists():
+            assert begun[0].poll() is None
+
+    yield switch
+    assert [each.wait(timeout=20) for each in begun] == [0] * len(begun)
+
+
+def test_it_does_not_move_while_git_is_about_to_check_it_out(
+    quick: QuickQueen,
+    repo: Path,
+    tree: Path,
+    tmp_path: Path,
+    switching: Callable[[str], None],
+) -> None:
+    git(repo, "switch", "-q", "mine")
+    switching("main")
+    done = quick("land", "--check", f"touch {tmp_path}/end", as_="ui", cwd=tree)
+    assert done.code == 0
+    assert git(repo, "branch", "--show-current") == "main\n"
+    assert (repo / "a").exists()
+    assert git(repo, "status", "--porcelain", "--", "a") == ""
+
+
+def test_it_does_not_move_while_git_changes_files_for_long(
+    quick: QuickQueen,
+    repo: Path,
+    tree: Path,
+    tmp_path: Path,
+    switching: Callable[[str], None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("QUEEN_LAND_ATTACHED", "1")
+    monkeypatch.setattr(commands, "PATIENCE_S", 0.1)
+    git(repo, "switch", "-q", "mine")
+    before = git(repo, "rev-parse", "main")
+    switching("main")
+    refused = landing(quick, tree)
+    assert (refused.code, f"git is at work in {repo}" in refused.err) == (5, True), refused
+    assert git(repo, "rev-parse", "main") == before
+    (tmp_path / "end").touch()
+
+
+def test_it_moves_while_somebody_writes_the_message_of_a_commit(
+    quick: QuickQueen, repo: Path, tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("QUEEN_LAND_ATTACHED", "1")
+    monkeypatch.setattr(commands, "PATIENCE_S", 0.1)
+    git(repo, "switch", "-q", "-c", "mine")
+    (repo / "README.md").write_text("mine\n")
+    editor = tmp_path / "editor"
+    editor.write_text(
+        f"#!/bin/sh\ntouch {tmp_path}/begun\n"
+        f"until [ -e {tmp_path}/end ]; do sleep 0.01; done\necho message > $1\n"
+    )
+    editor.chmod(0o755)
+    command = ("git", "-c", f"core.editor={editor}", "commit", "-qa")
+    with subprocess.Popen(command, cwd=repo) as commit:
+        while not (tmp_path / "begun").exists():
+            assert commit.poll() is None
+        done = landing(quick, tree)
+        (tmp_path / "end").touch()
+    assert (done.code, commit.returncode) == (0, 0), done
+    assert "a" in on(repo, "main")
+
+
+def test_another_branch_that_is_checked_out_meanwhile_stays(
+    quick: QuickQueen, repo: Path, tree: Path
+) -> None:
+    """By a hook here: somebody else's `git switch` may have had the lock of the index."""
+    git(repo, "branch", "mine")
+    commit_file(repo, "b", "1\n")
+    git(tree, "merge", "-q", "main")
+    before = git(repo, "rev-parse", "mine")
+    hook = repo / ".git" / "hooks" / "reference-transaction"
+    hook.write_text(
+        "#!/bin/sh\n[ $1 = aborted ] && grep -q refs/heads/main || exit 0\n"
+        f"cd {repo} && git switch -q mine\n"
+    )
+    hook.chmod(0o755)
+    done = landing(quick, tree)
+    assert (done.code, git(repo, "rev-parse", "mine")) == (0, before), done
+    assert git(repo, "branch", "--show-current") == "mine\n"
+    assert "a" in on(repo, "main")
+    assert git(repo, "status", "--porcelain", "--untracked-files=no", "--", ":!.beads") == ""
 
 
 @pytest.mark.parametrize("how", ["the branch behind it", "amid a rebase", "another name of it"])

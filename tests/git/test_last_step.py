@@ -19,7 +19,7 @@ Fault = Callable[[Path], object]
 @pytest.fixture(autouse=True)
 def _in_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("QUEEN_LAND_ATTACHED", "1")
-    monkeypatch.setattr(commands, "_PATIENCE_S", 0.2)  # A lock here has nobody who ends it.
+    monkeypatch.setattr(commands, "PATIENCE_S", 0.2)  # A lock here has nobody who ends it.
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from queenbee.git import ownership
 from queenbee.git.worktrees.worktree_making import add
 from queenbee.git.worktrees.worktree_mending import WorktreeMender
 from queenbee.services.hive import Services
+from queenbee.store.creating import make_state_dir
 from queenbee.store.droids import presence, roster
 from queenbee.store.droids.liveness import described
 from queenbee.store.layout import discover
@@ -35,8 +36,10 @@ def made(repo: Path, quick: QuickQueen) -> dict[str, Path]:
     git(repo, "merge", "-q", "--no-ff", "-m", "merged", "landed")
     git(repo, "merge", "-q", "--squash", "squashed")
     git(repo, "commit", "-qm", "squashed")
+    layout = discover(str(repo), {})
+    make_state_dir(layout)
     for name in names:
-        presence.note(discover(str(repo), {}), name, 1_000_000)
+        presence.note(layout, name, 1_000_000)
     return found
 
 

@@ -189,6 +189,34 @@ class TestAWorktreeThatIsCleared:
         assert (head(lib), git(tree, "status", "--porcelain")) == (was, "")
         assert (head(aside), git(aside, "status", "--porcelain")) == left
 
+    @pytest.mark.parametrize("is_new", [False, True], ids=["of the branch", "staged"])
+    def test_keeps_a_submodule_where_the_main_branch_has_a_file(
+        self, repo: Path, tree: Path, lib: Path, library: Path, is_new: bool
+    ) -> None:
+        if is_new:
+            git(tree, *FETCHES, "add", str(library), "new")
+        else:
+            git(repo, "rm", "-q", "lib")
+        name = "new" if is_new else "lib"
+        commit_file(repo, name, "a file\n")
+        (tree / name / "new.py").write_text("work\n")
+        assert any(f"{name} was set aside as" in each for each in cleared(repo))
+        assert (tree / name).read_text() == "a file\n"
+        assert (repo.with_name("repo-ui.set-aside-1") / "new.py").read_text() == "work\n"
+        assert git(tree, "status", "--porcelain") == ""
+
+    def test_that_was_on_another_branch_keeps_a_submodule_where_its_own_has_a_file(
+        self, repo: Path, tree: Path, lib: Path
+    ) -> None:
+        git(tree, "switch", "-qc", "other")
+        git(repo, "rm", "-q", "lib")
+        commit_file(repo, "lib", "a file\n")
+        git(repo, "branch", "-f", "ui", "main")
+        (lib / "new.py").write_text("work\n")
+        with pytest.raises(Conflict, match="lib is where ui has files"):
+            cleared(repo)
+        assert (lib / "new.py").read_text() == "work\n"
+
     @pytest.mark.parametrize("how", ["deinit", "gone", "emptied"])
     def test_has_nothing_that_is_staged_in_a_submodule_that_is_not_there(
         self, repo: Path, tree: Path, lib: Path, how: str

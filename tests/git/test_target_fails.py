@@ -75,7 +75,7 @@ def test_is_said_and_blames_no_branch(red: Red) -> None:
     assert git(red.repo, "rev-parse", "main").strip() == commit
     (issue,) = red.quick("issue", "assignments", "--json").json
     assert (issue["issue_id"], issue["status"]) == ("q-1", "active")
-    pace = next((red.repo / ".git" / "queenbee" / "landing").rglob("pace"), None)
+    pace = next((red.repo / ".git" / "queenbee-private" / "landing").rglob("pace"), None)
     assert pace is None  # Nobody is suspected, and nobody has failed.
 
 
@@ -217,7 +217,7 @@ def test_a_note_that_says_nothing_is_none(red: Red, said: str) -> None:
     red.breaks()
     red.tree("ui")
     assert red.land("ui").code == 3
-    (note,) = (red.repo / ".git" / "queenbee" / "landing").rglob("target")
+    (note,) = (red.repo / ".git" / "queenbee-private" / "landing").rglob("target")
     note.write_text(said)
     assert red.land("ui").code == 3
     assert red.runs == 4

@@ -213,7 +213,7 @@ def test_killed_at_any_step_the_same_call_goes_on(tree: Path) -> None:
 
 def test_a_note_of_a_killed_call_deletes_nobodys_branch(tree: Path) -> None:
     path = tree.parent / "repo-ui"
-    note = tree / ".git" / "queenbee" / "making" / "ui.json"
+    note = tree / ".git" / "queenbee-private" / "making" / "ui.json"
     note.parent.mkdir(parents=True)
     note.write_text(json.dumps({"path": str(path), "base": "0" * 40}))
     git(tree, "branch", "ui")

@@ -67,7 +67,7 @@ def test_a_git_that_was_killed_is_cleared_away(
 ) -> None:
     monkeypatch.setattr(worktree_making, "_PATIENCE_S", 0)
     path, base = tree.parent / "repo-ui", git(tree, "rev-parse", "main").strip()
-    note = tree / ".git" / "queenbee" / "making" / "ui.json"
+    note = tree / ".git" / "queenbee-private" / "making" / "ui.json"
     note.parent.mkdir(parents=True)
     note.write_text(json.dumps({"path": str(path), "base": base}))
     git(tree, "branch", "ui")

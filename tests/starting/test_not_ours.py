@@ -262,9 +262,21 @@ class TestAnAgentOutsideOfItsWorktree:
         assert git(tree, "rev-parse", "HEAD") == before
 
 
+def test_a_note_in_the_state_folder_deletes_no_branch(team: Team, precious: Path) -> None:
+    """Agents in a sandbox may write there."""
+    team.issues(1)
+    git(precious, "checkout", "-q", "--detach")
+    tip = git(team.repo, "rev-parse", "precious").strip()
+    note = Path(discover(str(team.repo), {}).state_dir, "landing", "main", ".rehearsal")
+    note.parent.mkdir(parents=True)
+    note.write_text(json.dumps(["refs/heads/precious", tip]))
+    assert team.start("ui", "--agent", team.agent(WORKS)).code == 0
+    assert git(team.repo, "rev-parse", "precious").strip() == tip
+
+
 @pytest.mark.linux
 def test_a_note_that_names_a_process_of_a_person_ends_nothing(team: Team) -> None:
-    """Agents in a sandbox may write in the state folder."""
+    """The number of a process that has ended may be a person's by now."""
     team.issues(1)
     layout = discover(str(team.repo), {})
     with subprocess.Popen(["sleep", "600"], start_new_session=True) as theirs:

@@ -60,7 +60,7 @@ import errno
 opens = os.open
 def open_(path, flags, *mode, dir_fd=None):
     folder = os.readlink(f"/proc/self/fd/{{dir_fd}}") if dir_fd is not None else ""
-    if flags & os.O_CREAT and "/queenbee/landing" in folder and os.path.exists({full!r}):
+    if flags & os.O_CREAT and "/queenbee-private/landing" in folder and os.path.exists({full!r}):
         raise OSError(errno.ENOSPC, "No space left on device", path)
     return opens(path, flags, *mode, dir_fd=dir_fd)
 os.open = open_

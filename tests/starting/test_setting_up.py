@@ -69,7 +69,7 @@ def test_it_is_done_again_when_an_issue_begins_with_another_lock_file(team: Team
     ran = team.start("ui", "--agent", team.agent(agent))
     assert ran.code == 0, ran
     assert team.content("x-2") == "x-2 by ui\n"
-    log = (team.repo / ".git" / "queenbee" / "team" / "ui.log").read_text()
+    log = (team.repo / ".git" / "queenbee-private" / "team" / "ui.log").read_text()
     assert "setting up" in log
 
 

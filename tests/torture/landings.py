@@ -225,7 +225,7 @@ def _killed_at(path: str, nth: int, how: str, strategy: str, hub: bool) -> bool:
     hive = open_hive(repository, "queen")
     require(not hive.assignments.find(droid="two"), f"{path}: its issue is not completed: {said}")
     check(repository, [one, two, three], ["1.txt", "2.txt", "3.txt"], since, log)
-    notes = os.path.join(hive.layout.state_dir, "landing", "origin_main" if hub else "main")
+    notes = os.path.join(hive.layout.private_dir, "landing", "origin_main" if hub else "main")
     left = [each for each in os.listdir(notes) if each not in ("pace", "target")]
     require(not left, f"{path}: left behind: {left}")
     return killed

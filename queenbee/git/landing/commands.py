@@ -59,7 +59,7 @@ _READING = 'said=$1; shift; exec "$@" <<END\n$said\nEND\n'
 _COMMITS = ("commit", "commit-tree", "merge", "rebase")
 _LONGEST_S = 1800.0
 """Hooks of a merge may run tests. One that hangs must not keep the turn for ever."""
-_PATIENCE_S = 10.0
+PATIENCE_S = 10.0
 """An editor's or a prompt's `git status` holds the lock of the index for a moment."""
 _AGAIN_S = 0.1
 
@@ -188,12 +188,12 @@ class Commands:
         """
         lock = os.path.join(git_dir, "index.lock")
         remove_left_lock(git_dir)
-        until_s = time.monotonic() + _PATIENCE_S
+        until_s = time.monotonic() + PATIENCE_S
         while os.path.lexists(lock) and time.monotonic() < until_s:
             self.stop_if_asked()
             time.sleep(_AGAIN_S)
 
-    def __call__(
+    def __call__(  # noqa: PLR0913 - by name
         self,
         *arguments: str,
         cwd: str,
@@ -202,12 +202,14 @@ class Commands:
         env: Mapping[str, str] | None = None,
         has_tokens: bool = False,
         stdin: str = "",
+        still: Callable[[], bool] = lambda: True,
     ) -> Done:
         """Runs git; where another process of git has a lock, again, for some seconds. Unless it
         `has_tokens`, as a push does, it gets an ssh-agent at most, to sign with; what hooks run
         among the branches of others gets none. With `stdin`, it reads that.
 
-        A request to end stops it, unless it has to come `to_the_end`.
+        A request to end stops it, unless it has to come `to_the_end`. Before each run, it asks
+        whether that `still` is to be.
         """
         step = step or self.step
         is_among_others = step.name == AMONG_OTHERS and arguments[0] not in _WITHOUT_HOOKS
@@ -225,8 +227,8 @@ class Commands:
         on_tick = None
         if self._tell_waiting is not None and arguments[0] in _COMMITS:
             on_tick = SigningWait(cwd, self._tell_waiting).look
-        until_s = time.monotonic() + _PATIENCE_S
-        while True:
+        until_s = time.monotonic() + PATIENCE_S
+        while still():
             interrupts = None if to_the_end else self.interrupts
             ran = run_process(program, on_tick=on_tick, interrupts=interrupts)
             said = (ran.stdout.head + ran.stdout.tail).decode(errors="replace")
@@ -236,6 +238,7 @@ class Commands:
             if done.status == 0 or not done.is_locked or late:
                 return done
             time.sleep(_AGAIN_S)
+        return Done(None, "somebody has just checked out another branch there")
 
     def _said(self) -> dict[str, str]:
         return {

@@ -9,7 +9,7 @@ import os
 import time
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from queenbee.core.command_lines import no_dash
@@ -257,6 +257,26 @@ class Unmerged:
     def join(self, commands: Commands, joins: Joins) -> list[str]:
         """Resolves the files whose conflicts the rules join; returns the others."""
         return [each for each in self._entries if not self._join(commands, each, joins)]
+
+    def joined_in(self, files: str, joins: Joins) -> str:
+        """Returns the tree of a merge in memory with the files that the rules join as they join
+        them.
+        """
+        entries = b""
+        for path, stages in self._entries.items():
+            if joined := self._joined(path, joins):
+                text, places = joined
+                blob = git("hash-object", "-w", "--stdin", cwd=self._tree, stdin=text).strip()
+                mode = stages[self._order[0]][0].encode()
+                entries += b"%s %s\t%s\0" % (mode, blob, os.fsencode(path))
+                self.joined.append(Joined.of(path, places))
+        import tempfile  # noqa: PLC0415 - start-up
+
+        with tempfile.TemporaryDirectory() as folder:
+            run = partial(git, cwd=self._tree, repository={"GIT_INDEX_FILE": f"{folder}/index"})
+            run("read-tree", no_dash(files))
+            run("update-index", "-z", "--index-info", stdin=entries)
+            return run("write-tree").decode().strip()
 
     def _join(self, commands: Commands, path: str, joins: Joins) -> bool:
         joined = self._joined(path, joins)

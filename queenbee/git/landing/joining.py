@@ -28,6 +28,7 @@ from queenbee.git.landing.commands import (
 )
 from queenbee.git.landing.committing import secret_message, take_back
 from queenbee.git.landing.conflicts import Joins, Unmerged, with_markers
+from queenbee.git.landing.moving import healing
 from queenbee.git.landing.refusals import SHOWN, NotLanded, Unresolved, why_refused
 from queenbee.git.landing.work import MERGE, PROPOSED, REBASE, SQUASH
 from queenbee.git.run import names_in
@@ -126,10 +127,48 @@ class Joining:
         return checkout.head()
 
     def put_upon(self, landed: str, head: str) -> None:
-        """Puts what was committed since `head` upon the commit that it has landed as. Raises as
-        `bring`.
+        """Puts what was committed since `head` upon the commit that it has landed as, in the
+        worktree, whose droid waits for it. Raises as `bring`.
         """
         self._rebase(landed, since=head)
+
+    def replayed(self, landed: str, head: str, now: str) -> str:
+        """Returns the commits from `head` to `now`, put upon the one that `head` has landed as. It
+        changes no worktree: somebody may be working there. Raises `Unresolved` for a conflict that
+        no rule joins, and `NotLanded`.
+        """
+        onto = landed
+        wanted = ("rev-list", "--reverse", no_dash(f"{head}..{now}"), "--")
+        for commit in git(*wanted, cwd=self._place.tree).decode().split():
+            onto = self._replay(self.top(commit), onto)
+        return onto
+
+    def _replay(self, top: Top, onto: str) -> str:
+        """Returns a commit put upon another one; that one if it has the same already."""
+        place = self._place
+        # Git merges from what both sides come from: so a side is made that comes from the parent.
+        how = ("commit-tree", no_dash(f"{onto}^{{tree}}"), "-mside", f"-p{top.parents[0]}")
+        made = self._commands(*how, cwd=place.tree)
+        if made.status != 0:
+            raise _refused("git cannot make a commit", made)
+        side = made.said.split()[-1]
+        files, listed = merged_in_memory(place.tree, side, top.commit)
+        if not files:
+            what = f"git cannot put {top.commit[:10]} upon {onto[:10]} in memory"
+            raise Unresolved(what, hint="queen land")
+        message = top.message
+        if listed:
+            unmerged = Unmerged(place.tree, _REBASE_TARGET, onto, listed)
+            if left := unmerged.left(self.joins):
+                raise place.conflict(left)
+            files = unmerged.joined_in(files, self.joins)
+            self.joined += unmerged.joined
+            message += _paragraph(unmerged.joined)
+        trees = (place.commit(each, "tree") for each in (onto, top.commit, top.parents[0]))
+        there, own, before = trees
+        if files == there and own != before:
+            return onto
+        return self.commit(files, [onto], message, top.author)
 
     def conflicts_with(self, target: str) -> list[str]:
         """Returns the files that a merge of the target would leave to the actor."""
@@ -173,6 +212,8 @@ class Joining:
         if left := unmerged.files:
             raise unmerged.not_added(left) or place.conflict(left)
         if place.is_rebasing:
+            if self._commands.step.name:  # What git commits now, nobody can make again.
+                self._commands.step.write(self._commands.step.name, **{healing.CONTINUED: True})
             self._go_on_rebasing(self._commands("rebase", "--continue", cwd=place.tree))
             return
         sides = [place.head(), *merge_heads(place.git_dir)]
@@ -210,11 +251,15 @@ class Joining:
         return secret_message(self.top(self._place.head()).message)
 
     def abort(self) -> bool:
-        """Takes an unfinished merge or rebase back; returns whether there was one."""
+        """Takes an unfinished merge or rebase back, and keeps what somebody has done there; returns
+        whether there was one.
+        """
         place = self._place
         if not place.is_merging and not place.is_rebasing:
             return False
         what = "rebase" if place.is_rebasing else "merge"
+        if place.is_own and healing.is_touched(self._commands.step, place.own):
+            healing.keep_touched(place.own, place.tell)
         done = self._commands(what, "--abort", cwd=place.tree, to_the_end=True)
         if done.status != 0:
             raise _refused(f"the {what} cannot be taken back", done)
@@ -294,8 +339,7 @@ class Joining:
         place = self._place
         while done.status != 0:
             if not place.is_rebasing or not self._resolve(_REBASE_TARGET):
-                if place.is_rebasing:  # Something else stopped it.
-                    self._commands("rebase", "--abort", cwd=place.tree, to_the_end=True)
+                self.abort()  # Something else stopped it.
                 self._commands.stop_if_asked()
                 raise _refused(f"the branch cannot be rebased on {place.target}", done)
             done = self._commands("rebase", "--continue", cwd=place.tree)

@@ -19,11 +19,10 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING, NoReturn
 
 from queenbee.checks.processes import Interrupts
-from queenbee.core.command_lines import no_dash
 from queenbee.core.text import named, quotation, suggested
 from queenbee.core.timestamps import format_ms
 from queenbee.errors import InvalidInput, QueenError, Untrusted
@@ -36,6 +35,7 @@ from queenbee.git.landing.conflicts import left_places, tell_joined
 from queenbee.git.landing.joining import Joining
 from queenbee.git.landing.leading import Leading
 from queenbee.git.landing.moving import healing
+from queenbee.git.landing.moving.following import Following
 from queenbee.git.landing.place import Place
 from queenbee.git.landing.refusals import SHOWN, NotLanded, Unresolved
 from queenbee.git.landing.requests import forget
@@ -54,7 +54,6 @@ if TYPE_CHECKING:
 
     from queenbee.core.fold import Fields
     from queenbee.git.landing.arrivals import Arrival
-    from queenbee.git.landing.commands import Done
     from queenbee.services.open_store import Store
 
 
@@ -118,8 +117,6 @@ def abort(store: Store, *, tell: Callable[[str], None] = lambda _: None) -> None
         was_under_way = bool(one.step.name)
         one.heal()
         if one.step.name == "conflict":
-            if healing.is_touched(one.step, one.place.own):
-                healing.keep_touched(one.place.own, tell)
             one.joining.abort()
             one.step.end()
         elif one.place.is_merging or one.place.is_rebasing:
@@ -293,55 +290,38 @@ class _One:
             self._catch_up()
         except QueenError as error:
             self._tell(f"this worktree stays as it was: {error.message}")
-            with suppress(QueenError):  # It has landed: the next landing heals this.
-                if self.joining.abort():
-                    self.step.end()
-                self.heal()
 
     def _catch_up(self) -> None:
-        """Brings this worktree to what landed of it. Raises `NotLanded`, and `Unresolved`."""
-        said = recall(self._behind)
-        known = said if isinstance(said, dict) else {}
-        commit, head = str(known.get("commit")), str(known.get("head"))
-        if is_commit(commit) and is_commit(head):
-            self._follow_to(commit, head)
+        """Brings this worktree to what landed of it; with a merge, what it has committed since
+        stays for the next one. Raises `NotLanded`, and `Unresolved`, and leaves it as it was.
+        """
+        commit, head = self._landed()
+        if commit:
+            replayed = None if self.rules.strategy == MERGE else self.joining.replayed
+            try:
+                if not Following(self.place, replayed).to(commit, head):
+                    return
+            except QueenError:
+                with suppress(QueenError):  # Else the next landing heals it.
+                    self.heal()
+                raise
+            self._tell_joined()
+            self.step.end()
         with suppress(OSError, QueenError):
             safe_open.unlink(self._behind)
 
-    def _follow_to(self, commit: str, head: str) -> None:
-        """Brings this worktree to a commit, as which `head` has landed; not if it need not have
-        that: with a merge, the next one brings it.
+    def _tell_joined(self) -> None:
+        tell_joined(self._tell, self.joining.joined)
+        self.joining.joined.clear()
+
+    def _landed(self) -> tuple[str, str]:
+        """Returns what landed of this worktree that it may not have yet, and the commit that it had
+        then; empty if nothing.
         """
-        place, now = self.place, self.place.head()
-        if place.is_merging or place.is_rebasing:
-            return
-        if now == head != commit:
-            self._go_to(commit, head)
-        elif (
-            self.rules.strategy != MERGE
-            and place.is_ancestor(head, now)
-            and place.is_linear(head)  # A rebase would drop what a merge changed.
-        ):
-            self.joining.put_upon(commit, head)
-            tell_joined(self._tell, self.joining.joined)
-            self.joining.joined.clear()
-        self.step.end()
-
-    def _go_to(self, commit: str, head: str) -> None:
-        go: Callable[..., Done] = partial(self.commands, cwd=self.place.tree, to_the_end=True)
-        self.step.write("merge", before=head, after=commit)
-        if self.rules.strategy == MERGE:
-            done = go("merge", "--ff-only", "--no-stat", "--no-overwrite-ignore", no_dash(commit))
-            if done.status == 0 or self.place.is_ancestor(head, commit):
-                self._require(done, commit)
-                return
-        back = ("checkout", "-q", "--no-overwrite-ignore", f"-B{self.place.branch}")
-        self._require(go(*back, no_dash(commit), "--"), commit)
-
-    def _require(self, done: Done, commit: str) -> None:
-        if done.status != 0:
-            what = f"{commit[:10]}, as which this worktree's work landed, cannot be checked out"
-            raise NotLanded(f"{what}: {' '.join(done.said.split())}", hint="git status")
+        said = recall(self._behind)
+        known = said if isinstance(said, dict) else {}
+        commit, head = str(known.get("commit")), str(known.get("head"))
+        return (commit, head) if is_commit(commit) and is_commit(head) else ("", "")
 
     def offer(self) -> dict[str, object] | None:
         """Returns what somebody else needs to land this branch; None if it has to land alone."""
@@ -379,15 +359,26 @@ class _One:
             self._catch_up()
         except Unresolved as error:
             if not self.work.waits():
-                self.joining.abort()
-                self.step.end()
                 raise self.place.went_on(error.files) from None
-            self._tell_conflict(error)
-            raise
+            self._leave_conflict()
         except NotLanded as error:
             if self.rules.strategy != MERGE:
                 raise
             self._tell(f"this worktree stays as it was: {error.message}")
+
+    def _leave_conflict(self) -> None:
+        """Puts what is to land upon what has landed in this worktree, whose droid waits, and leaves
+        the conflict there. Raises `Unresolved`, and `NotLanded`.
+        """
+        self.place.refuse_unfinished()
+        self.joining.joined.clear()
+        try:
+            self.joining.put_upon(*self._landed())
+        except Unresolved as error:
+            self._tell_conflict(error)
+            raise
+        self._tell_joined()
+        self.step.end()
 
     def finish(self, done: Landing, issue_id: object = None) -> Landing:
         """Does what follows a landing: others need not wait for that."""

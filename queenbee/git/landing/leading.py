@@ -117,16 +117,15 @@ class Leading:
         self._may_still(changed)
         if self.rules.strategy == PROPOSED:
             return self._proposed(commit, changed), {}
-        before, members = self._own.tip(), trial.batch.members
+        before = self._own.tip()
         if self.rules.records:
             commit, self._carried = with_records(self._checkout, self.joining, commit, changed)
         mine = self._promise(commit, before, changed)
         trial.is_alone = not self._are_in()  # It lands, whoever else comes and goes.
         where = (self._checkout.tree, self.joining.target)
         advance = Advance(self._own, *where, self._carried)
-        everything = {*changed, *(path for each in members for path in each.changed)}
         try:
-            landed = None if trial.is_alone else advance.to(commit, everything)
+            landed = None if trial.is_alone else advance.to(commit)
         except PushRefused as error:
             if not error.is_of_content or not trial.divide(self._turn, commit):
                 raise
@@ -241,9 +240,11 @@ class Leading:
         if not files or not self.rules.guards_check:
             return
         blobs = {each: contents[each][1] for each in files}
+        asked = ("--literal-pathspecs", "log", "-1", "--format=%H", no_dash(self.joining.target))
+        last = git(*asked, "--", *files, cwd=self._own.tree).decode().strip()
         try:
             trust, accepts = Trust(self._store.layout), self._work.accepts_check
-            refuse_unaccepted(trust, self._own.git_dir, blobs, accepts=accepts)
+            refuse_unaccepted(trust, self._own.git_dir, blobs, last, accepts=accepts)
         except CheckGuarded as error:
             if error.details.get("is_new"):
                 self._work.check_waits(files, str(error.hint))

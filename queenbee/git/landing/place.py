@@ -35,7 +35,8 @@ from queenbee.git.trees.elsewhere import refuse_elsewhere
 from queenbee.git.trees.hidden import changed_of, hidden_in, telling, way_to_show
 from queenbee.git.trees.in_the_way import in_the_way
 from queenbee.git.trees.own_branch import refuse_not_own
-from queenbee.git.trees.submodules import unseen
+from queenbee.git.trees.silent_losses import submodules_lost
+from queenbee.git.trees.submodules import replaced, unseen
 from queenbee.git.upstream import Upstream, no_target
 from queenbee.git.worktrees.left_locks import Where
 from queenbee.services.waiting.landing_turn import folder_of
@@ -113,11 +114,14 @@ class Place:
     @property
     def main_has_target(self) -> bool:
         """Whether the main worktree has the target checked out, and so follows it."""
+        return self.upstream is None and self.main_is_on(self.target_ref)
+
+    def main_is_on(self, ref: str) -> bool:
+        """Returns whether the main worktree has a branch checked out."""
         branch = current_branch(self.common_dir)
-        if branch is None or not self.main_tree or self.upstream is not None:
+        if branch is None or not self.main_tree:
             return False
-        own = f"refs/heads/{branch}"
-        return real_ref(self.common_dir, own) == real_ref(self.common_dir, self.target_ref)
+        return real_ref(self.common_dir, f"refs/heads/{branch}") == real_ref(self.common_dir, ref)
 
     @property
     def target_ref(self) -> str:
@@ -243,13 +247,22 @@ class Place:
         # Of the result: git also moves files of the target into folders that the branch renamed.
         added = ("diff-tree", "-r", "--name-only", "--no-renames", "--diff-filter=A", "-z")
         new = set(names_in(git(*added, "HEAD", no_dash(merged), "--", cwd=self.tree)))
+        met = [merged]
         if replays:
             new.update(
                 names_in(git("ls-tree", "-r", "-z", "--name-only", no_dash(target), cwd=self.tree))
             )
             commits = git("rev-list", no_dash(f"{target}..HEAD"), "--", cwd=self.tree)
+            met += [target, *commits.decode().split()]
             files = ("diff-tree", "--stdin", "--no-commit-id", "-r", "-m", "-z", "--name-only")
             new.update(names_in(git(*files, "--no-renames", cwd=self.tree, stdin=commits)))
+        if submodules := replaced(self.tree, *met):
+            loss = submodules_lost(self.tree, submodules)
+            raise NotLanded(
+                f"{named([self.target])}: {loss.what}",
+                hint=f"{loss.way}; then queen land again",
+                files=submodules,
+            )
         lost = in_the_way(self.tree, new)
         if lost:
             raise NotLanded(
@@ -304,8 +317,10 @@ class Place:
         """Returns whether a commit comes before another, or is the same."""
         return is_ancestor(before, after, cwd=self.tree)
 
-    def cannot_move(self, head: str, said: str) -> MainBlocked:
-        """Returns the refusal for a commit that git does not check out in the main worktree."""
+    def cannot_move(self, head: str, said: str, way: str = "") -> MainBlocked:
+        """Returns the refusal for a commit that git does not check out in the main worktree, with
+        what makes room there if git cannot stash it.
+        """
         tree = self.main_tree
         asked = ("status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames")
         changed = {each[3:] for each in names_in(git(*asked, cwd=tree))}
@@ -314,8 +329,9 @@ class Place:
         files = [each for each in files if not each.startswith(f"{_HIVE}/")] or files
         return MainBlocked(
             f"{tree} cannot be moved to {head[:10]}: {' '.join(said.split())}",
-            hint=f"ask whoever works there; if it is you: {way_past(tree, files)}; then queen land"
-            if files
+            hint="ask whoever works there; if it is you: "
+            f"{way or way_past(tree, files)}; then queen land"
+            if way or files
             else f"git -C {shell_word(tree)} status",
             files=files,
             path=tree,

@@ -232,9 +232,7 @@ class Offer(NamedTuple):
 
 
 ASKED = "queenbee-asked"
-"""The file, in the git directory of a worktree, that says what is to land of it: the line of those
-who wait is where agents in a sandbox write.
-"""
+"""The file that says what is to land of a worktree, in its own git directory: it ends with that."""
 
 
 def offers(layout: Layout, line: Sequence[tuple[str, Fields]]) -> list[Offer]:

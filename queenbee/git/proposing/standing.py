@@ -18,6 +18,7 @@ from queenbee.git.proposing.pushed import Pushed
 from queenbee.git.run import as_the_user, git, is_ancestor, line, names_in, user_git
 from queenbee.git.trees.elsewhere import refuse_elsewhere
 from queenbee.git.trees.own_branch import is_own
+from queenbee.git.trees.silent_losses import loss_by
 from queenbee.store import safe_open
 from queenbee.store.git_files.worktrees import Worktree, target_ref, worktrees
 from queenbee.store.git_trees import git_tree
@@ -135,7 +136,7 @@ def bring(hive: Services, issue_id: str) -> str:
     stands = stands_on(layout, reviews)
     if issue_id in stands or (own is None and not stands and head != behind):
         return ""
-    if (head == behind or _is_kept(layout, head)) and _may_go(layout, here.tree):
+    if (head == behind or _is_kept(layout, head)) and _may_go(layout, here.tree, wanted):
         branch = Worktree(here.tree, here.git_dir, here.common_dir).branch
         go = ("checkout", "-q", "--no-overwrite-ignore", "--no-track", f"-B{branch}")
         with suppress(ExternalFailure):  # Something is in the way there.
@@ -200,12 +201,14 @@ def _is_kept(layout: Layout, head: str) -> bool:
     return bool(head) and bool(line(*asked, cwd=layout.tree, repository={}))
 
 
-def _may_go(layout: Layout, tree: str) -> bool:
-    """Returns whether the branch of this worktree is its own, and nothing is open there."""
+def _may_go(layout: Layout, tree: str, wanted: str) -> bool:
+    """Returns whether the branch of this worktree is its own, and nothing is open there or would be
+    lost on the way to a commit.
+    """
     if not may_move(layout) or not is_own(layout, tree):
         return False
     refuse_elsewhere(tree)
     asked = ("status", "--porcelain=v1", "-z", "--untracked-files=no", "--no-renames")
     status, out, _ = user_git(*asked, cwd=tree)
     open_ = [each for each in names_in(out) if not each[3:].startswith(".beads/")]
-    return status == 0 and not open_
+    return status == 0 and not open_ and loss_by(tree, "HEAD", wanted) is None

@@ -31,7 +31,8 @@ def proposing_of(hive: Hive, branch: str, issues: Sequence[str | None]) -> Propo
     reviews = hive.assignments.in_review()
     mine = Pushed(hive.layout.tree).reviews({x: reviews[x] for x in issues if x in reviews})
     review = next(iter(mine.values()), None)
-    name = review.branch if review is not None else proposed_branch(branch, issues[0])
+    first = next(iter(issues), None)
+    name = review.branch if review is not None else proposed_branch(branch, first)
     taken = {each.branch for about, each in reviews.items() if about not in issues}
     while name in taken:
         name += "-2"

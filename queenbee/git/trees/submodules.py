@@ -56,6 +56,21 @@ def unseen(tree: str, run: Callable[..., bytes] | None = None) -> list[str]:
     return [each for each in links(tree, run) if _has_files(os.path.join(tree, each))]
 
 
+def replaced(tree: str, *commits: str) -> list[str]:
+    """Returns the submodules with anything in their folder for which one of the commits has a file
+    or a link, or one above: git would remove that folder without a word. Raises
+    `ExternalFailure`.
+    """
+    full = [each for each in links(tree) if _is_full(os.path.join(tree, each))]
+    files = set[str]()
+    for commit in commits if full else ():
+        ways = sorted({way for each in full for way in _ways(each)})
+        how = ("ls-tree", "--full-tree", "-z", no_dash(commit), "--", *ways)
+        listed = (each.partition("\t") for each in names_in(git(*how, cwd=tree, repository={})))
+        files.update(path for said, _, path in listed if said.split()[1] == "blob")
+    return [each for each in full if not files.isdisjoint(_ways(each))]
+
+
 def show_unseen(tree: str, run: Callable[..., bytes]) -> None:
     """Has git see those files, in the index with which `run` runs it: as those of any folder."""
     for each in unseen(tree, run):
@@ -138,6 +153,16 @@ def carry(found: Mapping[str, str], top: str) -> None:
 def _tree_of(git_dir: str) -> str | None:
     said = config_value(os.path.join(git_dir, "config"), "core", "worktree", includes=0)
     return os.path.realpath(os.path.join(git_dir, said)) if said else None
+
+
+def _ways(path: str) -> list[str]:
+    """Returns a path and the folders above it."""
+    parts = path.split("/")
+    return ["/".join(parts[: end + 1]) for end in range(len(parts))]
+
+
+def _is_full(folder: str) -> bool:
+    return not os.path.islink(folder) and os.path.isdir(folder) and bool(os.listdir(folder))
 
 
 def _has_files(folder: str) -> bool:

@@ -36,6 +36,7 @@ from queenbee.git.worktrees.preparing import end_setup
 from queenbee.git.worktrees.worktree_removal import begin, begun, refuse_mounts
 from queenbee.services.leases.edits import is_exempt
 from queenbee.services.waiting.landing_steps import Step
+from queenbee.services.waiting.landing_turn import lines_dir
 from queenbee.store import safe_open
 from queenbee.store.callers.agent_above import is_agent
 from queenbee.store.droids.agent_callers import calling_agent
@@ -193,7 +194,7 @@ def _without_checkout(hive: Services, found: Worktree) -> Removed:
     """Removes a checkout for landings, once a branch keeps what is changed in it. Raises `Busy`
     while a landing uses it, and `Conflict` for a repository in it that has commits of its own.
     """
-    lines = os.path.join(hive.layout.state_dir, "landing")
+    lines = lines_dir(hive)
     with ExitStack() as stack:
         for each in safe_open.names_in(lines):
             stack.enter_context(Step.of(os.path.join(lines, each), found.path))
@@ -270,7 +271,7 @@ def _at(hive: Services, path: str) -> Place:
 
 def _alone(hive: Services) -> LongLock:
     """Returns the lock under which one worktree is removed after the other."""
-    folder = os.path.join(hive.layout.state_dir, "making")
+    folder = os.path.join(hive.layout.private_dir, "making")
     safe_open.make_folder(folder)
     return LongLock(os.path.join(folder, "removing.lock"), holder=hive.actor_or_none or "queen")
 

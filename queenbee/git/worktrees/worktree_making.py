@@ -1,6 +1,6 @@
 """Making a worktree for an agent: a git worktree with a branch, a name, and an issue.
 
-All or nothing, as far as git allows it. What is being made is noted in the state folder first; a
+All or nothing, as far as git allows it. What is being made is noted in git's own folder first; a
 call that was killed leaves this note, and the same call made again goes on from there:
 
 1. The note, so that the rest is known to be ours.
@@ -143,7 +143,7 @@ class _Making:
         self.name = name
         self.branch = branch
         self.path = path
-        self.folder = os.path.join(hive.layout.state_dir, "making")
+        self.folder = os.path.join(hive.layout.private_dir, "making")
         self._layout = hive.layout
         self._consent = Consent.of(hive)
         self._top = top

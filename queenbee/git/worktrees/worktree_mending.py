@@ -30,6 +30,7 @@ from queenbee.git.trees.submodules import (
     in_modules,
     left_in_modules,
     links,
+    replaced,
     repository_of,
     unseen,
 )
@@ -63,6 +64,7 @@ if TYPE_CHECKING:
 _YOUNG_S = 3.0
 """A lock of the index that is younger may be that of a git which we do not see."""
 _TRIES = 20
+_ANOTHER = "the main branch has another commit of it"
 _MOST_KEPT = 50
 """So many of the last commits of a branch are looked at."""
 
@@ -177,6 +179,9 @@ class WorktreeMender:
         yield from self._nested_aside(name, nested)
         for each in unseen(self._path):
             yield self._emptied(name, os.path.join(self._path, each), git_dir)
+        for each in replaced(self._path, to):
+            folder = os.path.join(self._path, each)
+            yield self._emptied(name, folder, git_dir, "the main branch has other files there")
         kept = WorktreeKeeper(self._hive).put_back(place, branch=self._branch, name=name, to=to)
         # Those that were committed stay, in place of nothing.
         yield from self._nested_aside(name, nested_in(status_of(place)))
@@ -217,9 +222,9 @@ class WorktreeMender:
             return False
         return place.head == commit or (not commits_alone(place) and come_to(folder, commit))
 
-    def _emptied(self, name: str, folder: str, git_dir: str) -> str:
+    def _emptied(self, name: str, folder: str, git_dir: str, why: str = _ANOTHER) -> str:
         """Sets aside what is in the folder of a submodule, for the set-up to get that anew."""
-        said = self._set_aside(name, "the main branch has another commit of it", folder)
+        said = self._set_aside(name, why, folder)
         safe_open.make_folder(folder)
         prepare_again(git_dir)
         return said

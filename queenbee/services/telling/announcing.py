@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from queenbee.core.names import PERSON
 from queenbee.services.telling.people import Want
+from queenbee.services.waiting.landing_turn import lines_dir
 from queenbee.store.droids.told import Told, key_of
 from queenbee.store.files import stamp_of
 from queenbee.store.safe_open import names_in
@@ -92,7 +93,7 @@ class Announcer:
         return MOST - len(self._when)
 
     def _folders(self, more: Sequence[str]) -> list[str]:
-        landing = os.path.join(self._hive.layout.state_dir, "landing")
+        landing = lines_dir(self._hive)
         lines = [os.path.join(landing, name) for name in names_in(landing)]
         return [self._hive.layout.queue_dir, landing, *lines, *more]
 

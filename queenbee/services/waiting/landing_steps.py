@@ -4,7 +4,7 @@ A step is a file for each worktree that stays locked as long as the landing or a
 lives: git gets the descriptor. So nobody guesses from a process id whether it is still under way.
 A promise is a line that says which commit holds the work of a worktree. It is written before the
 target moves, and it is kept once the target has that commit: so no crash can come in between.
-ADR 0025.
+Both have a person's files changed, so they are where no agent in a sandbox writes. ADR 0025.
 """
 
 from __future__ import annotations

@@ -39,9 +39,14 @@ _TELL_AGAIN_S = 10.0
 _RESOLVES = "resolves a conflict on the same lines"
 
 
+def lines_dir(store: Store) -> str:
+    """Returns the folder of all lines. A step forged there would have a person's files removed."""
+    return os.path.join(store.layout.private_dir, "landing")
+
+
 def folder_of(store: Store, target: str) -> str:
     """Returns the folder of the line of those who land on a branch."""
-    return os.path.join(store.layout.state_dir, "landing", name_of_line(target))
+    return os.path.join(lines_dir(store), name_of_line(target))
 
 
 def name_of_line(target: str) -> str:
@@ -112,7 +117,7 @@ def _is_full(path: str) -> bool:
 
 
 def _folders(store: Store) -> list[str]:
-    top = os.path.join(store.layout.state_dir, "landing")
+    top = lines_dir(store)
     return [os.path.join(top, each) for each in safe_open.names_in(top)]
 
 

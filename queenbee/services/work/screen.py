@@ -12,7 +12,7 @@ from queenbee.core.readiness import is_work
 from queenbee.core.reviews.review import PERSON as ASKS_PERSON
 from queenbee.services.messages import CHECK_FILES
 from queenbee.services.waiting.landing_record import failed_landings
-from queenbee.services.waiting.landing_turn import landers
+from queenbee.services.waiting.landing_turn import landers, lines_dir
 from queenbee.services.work.members import Member, team
 from queenbee.services.work.shared_files import to_take
 from queenbee.store.droids import roster, spending
@@ -220,7 +220,7 @@ def _idle(hive: Services, at_work: Collection[str | None]) -> dict[str, int]:
 
 
 def _landing(hive: Services) -> list[Lander]:
-    if not os.path.isdir(os.path.join(hive.layout.state_dir, "landing")):
+    if not os.path.isdir(lines_dir(hive)):
         return []
     return landers(hive)
 

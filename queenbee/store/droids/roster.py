@@ -1,6 +1,6 @@
-"""Which agents `queen start` looks after on this machine: a file for each, in the untracked state.
+"""Which agents `queen start` looks after on this machine: a file for each, in git's own folder.
 
-A run that was killed leaves them, and the next one goes on from there.
+A run that was killed leaves them, and the next one goes on from there: no agent may write them.
 """
 
 from __future__ import annotations
@@ -290,7 +290,7 @@ def unseen(layout: Layout) -> list[dict[str, Any]]:
 
 def folder(layout: Layout) -> str:
     """Returns the folder of what `queen start` knows, with each agent's output."""
-    return os.path.join(layout.state_dir, "team")
+    return os.path.join(layout.private_dir, "team")
 
 
 def log_path(layout: Layout, name: str) -> str:

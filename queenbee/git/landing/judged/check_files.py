@@ -92,15 +92,17 @@ def check_files(
 
 
 def refuse_unaccepted(
-    trust: Trust, git_dir: str, blobs: Mapping[str, str], *, accepts: str | None
+    trust: Trust, git_dir: str, blobs: Mapping[str, str], last: str, *, accepts: str | None
 ) -> None:
-    """Refuses a change of the check that no person has accepted: these files with these blobs.
+    """Refuses a change of the check that no person has accepted: these files with these blobs, upon
+    the `last` commit of the target that changed them. So one that was taken back asks again.
 
     A person accepts what they were shown, by its key: nothing in the worktree says what that was.
     Raises `CheckGuarded`; its `is_new` says whether this change is told for the first time.
     """
     path, files = os.path.join(git_dir, SHOWN_CHECK), dict(blobs)
-    change = Proposal(ACCEPTED, json.dumps(files, sort_keys=True), origin="queen land")
+    what = json.dumps([last, files], sort_keys=True)
+    change = Proposal(ACCEPTED, what, origin="queen land")
     key = change.key[:_KEY_CHARS]
     if accepts == key and not is_by_agent(trust.layout):
         note_typed(trust.layout, [change])

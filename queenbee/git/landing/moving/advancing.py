@@ -7,24 +7,33 @@ Whatever is said of it, the work has landed if the target has it.
 from __future__ import annotations
 
 import os
-from contextlib import suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
 from queenbee.core.command_lines import no_dash
 from queenbee.core.text import named, shell_word, suggested
 from queenbee.errors import QueenError, Untrusted, Unwritable
-from queenbee.git.landing.commands import ACTION, differing, git
+from queenbee.git.index_lock import IndexLock
+from queenbee.git.landing.commands import ACTION
 from queenbee.git.landing.moving import healing
-from queenbee.git.landing.place import refuse_rebased
-from queenbee.git.landing.refusals import SHOWN, MainBlocked, NotLanded, PushRefused, aside
-from queenbee.git.run import names_in
+from queenbee.git.landing.place import refuse_no_target
+from queenbee.git.landing.refusals import (
+    SHOWN,
+    MainBlocked,
+    NotLanded,
+    PushRefused,
+    aside,
+    locked,
+)
+from queenbee.git.trees.silent_losses import loss_by
 from queenbee.git.worktrees.left_locks import lock_paths
 from queenbee.services.waiting.landing_steps import Step
-from queenbee.store.git_files.worktrees import branch_head, current_branch
+from queenbee.store.git_files.worktrees import branch_head, current_branch, worktrees
+from queenbee.store.git_trees import git_tree
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from queenbee.git.landing.commands import Commands
     from queenbee.git.landing.place import Place
@@ -47,8 +56,8 @@ class Advance:
         self._before = before
         self._carried = carried
 
-    def to(self, commit: str, changed: Collection[str]) -> str | None:
-        """Moves it, by these files; returns the commit by which the target has it, which a hook may
+    def to(self, commit: str) -> str | None:
+        """Moves it; returns the commit by which the target has it, which a hook may
         have amended, or None if somebody else has moved it meanwhile. Raises `NotLanded`, and
         `Unreachable` if nobody can say whether a remote took it: the next landing looks.
         """
@@ -56,43 +65,52 @@ class Advance:
             return self._push(self._own.upstream, commit)
         if not self._own.main_has_target:
             return self._move(commit)
-        return self._move_main(commit, changed)
+        return self._move_main(commit)
 
-    def _move_main(self, commit: str, changed: Collection[str]) -> str | None:
+    def _move_main(self, commit: str) -> str | None:
         own = self._own
         with Step.of(own.folder, own.main_tree) as step:
             if own.tip() != self._before:
                 return None
-            refusal = self._bring_main(step, self._before, commit, changed)
+            refusal = self._bring_main(step, self._before, commit)
             if refusal is None:
                 step.end()
                 return own.landed_as(commit, self._before)
             healing.heal(own.commands, step, own.main, lambda _: None)  # Git said what stays.
             if own.tip() != self._before:
                 return None
-        raise refusal()
+        if own.main_has_target:
+            raise refusal()
+        return self._move(commit)  # Somebody has just checked out another branch there.
 
-    def _bring_main(
-        self, step: Step, before: str, after: str, changed: Collection[str]
-    ) -> Callable[[], QueenError] | None:
+    def _bring_main(self, step: Step, before: str, after: str) -> Callable[[], QueenError] | None:
         """Moves the main worktree between two commits; returns what says why it was not moved, for
         when it is put right.
         """
         own, carried = self._own, self._carried
         move = {"before": before, "after": after}
-        if links := _links_above(own.main_tree, changed):
-            said = f"links are where git has folders: {named(links, SHOWN)}"
-            return partial(own.cannot_move, after, said)
-        step.write("advance", **move, carried=carried)
+        if loss := loss_by(own.main_tree, before, after):
+            return partial(own.cannot_move, after, loss.what, loss.way)
+        step.write("advance", **move, carried=carried, is_begun=False)
         own.commands.wait_for_index(own.common_dir)
         ref = f"refs/heads/{own.target_name}"
         if why := why_not_movable(own.commands, step, own.main_tree, ref, **move):
             return partial(not_movable, own, after, why)
+        # What a person does to the files before that is no work of git's.
+        step.write("advance", is_begun=True)
         with suppress(QueenError):  # Git then says what is in the way.
             healing.put_in_index(own.main_tree, before, after, carried)
         how = ("--ff-only", "--no-squash", "--no-stat", "--no-overwrite-ignore")
         moved = ("merge", *how, no_dash(after))
-        done = own.commands(*moved, cwd=own.main_tree, step=step, to_the_end=True)
+        # Git moves the branch that is checked out there, whichever that is: `git switch` may have
+        # had the lock until now.
+        done = own.commands(
+            *moved,
+            cwd=own.main_tree,
+            step=step,
+            to_the_end=True,
+            still=partial(own.main_is_on, ref),
+        )
         if own.landed_as(after, before, ref):
             return None
         if full := _no_room_for(own, after, done.said):
@@ -130,7 +148,7 @@ class Advance:
             own.tell(f"{own.main_tree} has commits that {own.target} has not, and stays there")
             return
         with suppress(QueenError), Step.of(own.folder, own.main_tree) as step:
-            refusal = self._bring_main(step, head, commit, differing(own.main_tree, head, commit))
+            refusal = self._bring_main(step, head, commit)
             if refusal is None:
                 step.end()
                 return
@@ -149,9 +167,19 @@ class Advance:
         )
 
     def _move(self, commit: str) -> str | None:
-        """Moves a branch that no worktree has checked out."""
+        """Moves a branch that no worktree has checked out. Raises `InvalidInput` if one has."""
         own = self._own
-        refuse_rebased(own.layout)
+        own.commands.wait_for_index(own.common_dir)
+        with _files_stay(own):
+            if not own.main_has_target:
+                return self._move_alone(commit)
+        return self._move_main(commit)
+
+    def _move_alone(self, commit: str) -> str | None:
+        own = self._own
+        here = git_tree(own.layout.tree)
+        assert here is not None
+        refuse_no_target(own.layout, here, own.target, worktrees(own.layout))
         between = (no_dash(commit), no_dash(self._before))
         how = ("update-ref", "-m", ACTION, no_dash(own.target_ref), *between)
         done = own.commands(*how, cwd=own.tree, to_the_end=True)
@@ -162,6 +190,27 @@ class Advance:
             f"{' '.join(done.said.split())}",
             hint="queen land",
         )
+
+
+@contextmanager
+def _files_stay(place: Place) -> Iterator[None]:
+    """A block in which no git changes the branch of the main worktree. Raises `NotLanded` where one
+    is changing files: a `git switch` would end with those of the commit that the target had.
+    """
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(IndexLock(place.common_dir))
+        except FileExistsError as error:
+            # It has an index when all files are there, as while a message of a commit is written.
+            if not _size(error.filename):
+                raise locked(place.main_tree or place.common_dir, error.filename) from None
+        yield
+
+
+def _size(path: str) -> int:
+    with suppress(OSError):
+        return os.lstat(path).st_size
+    return 0
 
 
 def why_not_movable(
@@ -202,23 +251,3 @@ def not_movable(place: Place, after: str, why: str) -> MainBlocked:
         f"{place.target} cannot be moved to {after[:10]}: {' '.join(why.split())}",
         hint=f"if no git command runs there: {suggested('rm', *locks)}" if locks else status,
     )
-
-
-def _links_above(tree: str, paths: Collection[str]) -> list[str]:
-    """Returns the links that a worktree has in place of the folders of files that are to change,
-    and that git does not track: it removes one without a word, where it writes below it.
-    """
-    folders = set[str]()
-    for path in paths:
-        folder = os.path.dirname(path)
-        while folder and folder not in folders:
-            folders.add(folder)
-            folder = os.path.dirname(folder)
-    untracked = sorted(folders.difference(paths))
-    links = [each for each in untracked if os.path.islink(os.path.join(tree, each))]
-    if not links:
-        return []
-    # Below what a sparse checkout leaves out, it writes nothing.
-    listed = names_in(git("ls-files", "-v", "-z", cwd=tree))
-    written = set(paths).difference(each[2:] for each in listed if each[:1] == "S")
-    return [link for link in links if any(each.startswith(f"{link}/") for each in written)]

@@ -38,8 +38,10 @@ if TYPE_CHECKING:
 _LINK = "120000"
 _SUBMODULE = "160000"
 _PROGRAM = "100755"
+CONTINUED = "continued"
+"""The field of a step that says that somebody resolved a conflict, and went on from there."""
 STEPS = ("", "merge", "rebase", "advance", "conflict")
-"""What may be under way in a worktree: nothing; git brings the target here, or moves the target; a
+"""What may be under way in a worktree: nothing; git brings the target here, or moves the branch; a
 conflict was left to the droid.
 """
 
@@ -82,6 +84,7 @@ def heal(commands: Commands, step: Step, where: Where, tell: Callable[[str], Non
     do = remedy(step.name, found) if found is not None else ""
     if do and found is not None:
         _remove_locks(step, where)
+    if do and found is not None and step.fields.get("is_begun", True):
         move = _Move(commands, step, where.tree, before, after)
         if do == "abort":
             _take_back(move, found, where, tell)
@@ -146,6 +149,12 @@ def put_in_index(
         git(*how, cwd=tree, stdin=stdin, repository=repository or {})
 
 
+def differ_alike(tree: str, before: str, *after: str) -> bool:
+    """Returns whether two commits share a change of a file since another one."""
+    one, other = ({*_changes(tree, before, each)} for each in after)
+    return not one.isdisjoint(other)
+
+
 def _committed_by_others(where: Where) -> list[str]:
     """Returns the commits on no branch that somebody else has made here, the first one first."""
     try:
@@ -194,9 +203,12 @@ def _joined_in(step: Step) -> Fields:
 
 
 def _is_resolved(where: Where, step: Step) -> bool:
-    """Returns whether somebody has worked on a rebase that stopped: made a commit, or changed files
-    that are neither as git left them, which it keeps as a tree, nor as the landing joined them.
+    """Returns whether somebody has worked on a rebase that stopped: made a commit, went on with it,
+    or changed files that are neither as git left them, which it keeps as a tree, nor as the landing
+    joined them.
     """
+    if step.fields.get(CONTINUED):
+        return True
     left = "AUTO_MERGE" if os.path.exists(os.path.join(where.git_dir, "AUTO_MERGE")) else "HEAD"
     changed = names_in(git("diff", "--name-only", "-z", left, "--", cwd=where.tree))
     known = _joined_in(step)
@@ -347,7 +359,10 @@ class _Move:
         if _has_mode(tree, mode, change.before) and there == old:
             return True
         new = _wanted(tree, change.after, change.path, self.after)
-        return _has_mode(tree, mode, change.after) and new is not None and new.startswith(there)
+        if new is None or not _has_mode(tree, mode, change.after):
+            return False
+        # Nothing is how every content begins, and what a person leaves who empties a file.
+        return new == there or (there != b"" and new.startswith(there))
 
 
 class _Change(NamedTuple):

@@ -1,7 +1,7 @@
 """How many branches are tried with one check: fewer the more of them failed lately.
 
-Kept beside the line of those who land, in one small file. What passed last, which may spare a
-check, is in git's own folder, where agents in a sandbox do not write. A group of `p` bad branches
+Kept beside the line of those who land, in one small file; what passed last, which may spare a check
+on any target, in another. A group of `p` bad branches
 in a hundred is found with the fewest checks in groups of about 60 / `p`; ADR 0025 says how.
 """
 

@@ -31,8 +31,10 @@ class Promised(Promises):
         self._asked = os.path.join(place.git_dir, ASKED)
 
     def ask(self, head: str, offer: Mapping[str, object] | None) -> None:
-        """Notes which commit of this worktree is to land, and what others need to land it."""
-        keep(self._asked, offer or {"head": head})
+        """Notes which commit of this worktree is to land, on which of the target, and what others
+        need to land it.
+        """
+        keep(self._asked, {**(offer or {"head": head}), "target": self._place.tip()})
 
     def kept(self) -> Fields | None:
         """Returns the promise that was kept, if there is one, of what was asked here."""
@@ -40,9 +42,17 @@ class Promised(Promises):
         head = said.get("head") if isinstance(said, dict) else None
         for each in (each for each in self.all() if head and each.get("head") == head):
             commit, before = (str(each.get(name) or "") for name in ("commit", "before"))
-            if landed := self._place.landed_as(commit, before):
+            landed = self._place.landed_as(commit, before)
+            if landed and self._has(landed, str(head), said.get("target")):
                 return {**each, "commit": landed, "is_amended": landed != commit}
         return None
+
+    def _has(self, landed: str, head: str, target: object) -> bool:
+        """Returns whether a commit may have the work of another one, because it contains that, or
+        was made since it was to land: the target did not have it then.
+        """
+        is_ancestor = self._place.is_ancestor
+        return is_ancestor(head, landed) or not is_ancestor(landed, str(target))
 
     def kept_at_last(self) -> Fields | None:
         """Returns it too if somebody is about to keep it, though this worktree left the line."""
