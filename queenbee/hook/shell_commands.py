@@ -5,7 +5,9 @@ others have in the same working tree and have not committed. Those are refused, 
 from __future__ import annotations
 
 import os
+import re
 import shlex
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from queenbee.core.text import mentioned, one_line, some, suggested
@@ -19,7 +21,7 @@ from queenbee.store.git_files.worktrees import are_several
 from queenbee.store.layout import discover
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from queenbee.core.records import Reservation
     from queenbee.hook.answers import Answer
@@ -28,8 +30,19 @@ if TYPE_CHECKING:
     from queenbee.store.layout import Layout
 
 _ENDS = frozenset(";&|()\n<>")
+_BEFORE = frozenset((
+    "!", "{", "builtin", "command", "do", "elif", "else", "env", "exec", "if", "nice", "nohup",
+    "sudo", "then", "time", "timeout", "until", "while",
+))  # fmt: skip
+"""What may be before a command, with options and variables."""
+_OPTION_VALUE = re.compile(r"-[CTUghnsu]|--(?:chdir|group|signal|unset|user)")
+"""Those of their options that have a word as their value."""
+_DURATION = re.compile(r"[\d.]+[smhd]?")
+_COMMENT = re.compile(r"""('[^']*'|"(?:[^"\\]|\\.)*"|\\.)|(?<![^\s;&|()])#[^\n]*""", re.DOTALL)
+_HERE = re.compile(r"""(?<!<)<<-?[ \t]*(["']?)\\?(\w+)\1""")
+_MAGIC = frozenset("*?[")
 _WITH_VALUE = ("-C", "-c", "--git-dir", "--work-tree", "--namespace")
-_ALL = frozenset((".", ":/", "*", "./"))
+_ALL = frozenset((".", "./", "..", "../"))
 _SHOWN = 3
 _NAME_CHARS = 80
 
@@ -51,13 +64,11 @@ def answer(event: Event, env: Mapping[str, str]) -> Answer | None:
 
 
 def _git_calls(text: str, cwd: str) -> Iterator[tuple[str, list[str]]]:
-    """Yields where git is called, and with which words. What a shell fills in is not known; a text
-    that cannot be read calls nothing.
+    """Yields where git is called, and with which words. What a shell fills in is not known, nor
+    what is behind a quote that does not end.
     """
     folder = cwd
-    for words in _simple_commands(text):
-        while words and "=" in words[0]:  # A variable.
-            words = words[1:]
+    for words in map(_without_wrappers, _simple_commands(_without_asides(text))):
         if words[:1] == ["cd"] and len(words) == 2:
             folder = os.path.join(folder, os.path.expanduser(words[1]))
         if os.path.basename(words[0] if words else "") != "git":
@@ -71,19 +82,47 @@ def _git_calls(text: str, cwd: str) -> Iterator[tuple[str, list[str]]]:
             yield os.path.normpath(place), rest
 
 
+def _without_wrappers(words: list[str]) -> list[str]:
+    """Returns a command without the variables and the programs that it is run by."""
+    is_wrapped = False
+    while words:
+        first, *rest = words
+        if os.path.basename(first) in _BEFORE:
+            is_wrapped = True
+        elif is_wrapped and first.startswith("-"):
+            rest = rest[1:] if _OPTION_VALUE.fullmatch(first) else rest
+        elif "=" not in first and not (is_wrapped and _DURATION.fullmatch(first)):
+            break
+        words = rest
+    return words
+
+
+def _without_asides(text: str) -> str:
+    """Returns a shell command without its comments and the bodies of its here-documents, in which
+    an apostrophe quotes nothing.
+    """
+    lines, kept, ends = text.split("\n"), list[str](), list[str]()
+    words = {each.strip("\t") for each in lines}
+    for line in lines:
+        if ends:
+            ends = ends[line.strip("\t") == ends[0] :]
+        else:
+            kept.append(line)
+            ends = [word for _, word in _HERE.findall(line) if word in words]
+    return _COMMENT.sub(lambda found: found[1] or "", "\n".join(kept))
+
+
 def _simple_commands(text: str) -> Iterator[list[str]]:
     lexer = shlex.shlex(text, posix=True, punctuation_chars="".join(_ENDS))
     lexer.whitespace, lexer.whitespace_split, lexer.commenters = " \t\r", True, ""
     words: list[str] = []
-    try:
+    with suppress(ValueError):  # A quote that does not end.
         for word in lexer:
             if _ENDS.issuperset(word):
                 yield words
                 words = []
             else:
                 words.append(word)
-    except ValueError:
-        return
     yield words
 
 
@@ -96,23 +135,23 @@ def _of_call(folder: str, words: list[str]) -> tuple[str, list[str]]:
     flags = {each for each in options[:cut] if each.startswith("-")}
     short = {letter for each in flags if each[1:2] != "-" for letter in each[1:]}
     paths = [each for each in options if not each.startswith("-")]
-    is_all = not paths or bool(_ALL.intersection(paths))
+    is_all = not paths or _are_many(folder, paths)
     if name == "stash":
         verb, *_ = [*paths, "push"]
         is_push = verb in ("push", "save")
         popped = verb in ("pop", "apply") and len(paths) == 1
         return "tree" if is_push else "pop" if popped else "", []
     if name == "reset":
-        return "tree" if flags & {"--hard", "--merge", "--keep"} else "", []
+        return "tree" if _has(flags, "--hard", "--merge", "--keep") else "", []
     if name == "clean":
-        is_dry = flags & {"--dry-run"} or "n" in short
-        return "tree" if ("f" in short or "--force" in flags) and not is_dry else "", []
+        is_dry = _has(flags, "--dry-run") or "n" in short
+        return "tree" if ("f" in short or _has(flags, "--force")) and not is_dry else "", []
     if name == "add":
-        takes_all = flags & {"--all", "--update"} or {"A", "u"} & short
-        return "tree" if takes_all or _ALL.intersection(paths) else "", []
+        takes_all = _has(flags, "--all", "--update") or {"A", "u"} & short
+        return "tree" if takes_all or _are_many(folder, paths) else "", []
     if name == "restore":
-        is_index = (flags & {"--staged"} or "S" in short) and not (
-            flags & {"--worktree"} or "W" in short
+        is_index = (_has(flags, "--staged") or "S" in short) and not (
+            _has(flags, "--worktree") or "W" in short
         )
         return "" if is_index else "tree" if is_all else "", [] if is_index else _in(folder, paths)
     if name == "checkout":
@@ -120,6 +159,22 @@ def _of_call(folder: str, words: list[str]) -> tuple[str, list[str]]:
         named = named or [each for each in _in(folder, paths) if os.path.exists(each)]
         return "tree" if is_all or not named else "", named
     return "tree" if name == "switch" else "", []
+
+
+def _has(flags: Iterable[str], *names: str) -> bool:
+    """Returns whether one of these options is given, also abbreviated."""
+    long = [each.partition("=")[0] for each in flags if each.startswith("--") and each != "--"]
+    return any(name.startswith(each) for name in names for each in long)
+
+
+def _are_many(folder: str, paths: Iterable[str]) -> bool:
+    """Returns whether paths name more than files: all of a tree, or what matches a pattern."""
+    return any(
+        each in _ALL
+        or each.startswith(":")
+        or (not _MAGIC.isdisjoint(each) and not os.path.lexists(os.path.join(folder, each)))
+        for each in paths
+    )
 
 
 def _in(folder: str, paths: Sequence[str]) -> list[str]:

@@ -410,12 +410,15 @@ class Hive(complete_hive.Hive):
 
         Claims and leases are given back or taken again, and issues, unread messages and settings
         are as they were: all of it, or nothing. Raises `NotFound` if there is nothing, `Conflict`
-        if others have built on it or it has landed, and `Held` and `Taken` for what others have.
+        if others have built on it or it has landed, `Held` and `Taken` for what others have, what
+        `claim` raises for an issue that would be the actor's again, and `NotYours` for an agent, of
+        another's step or a setting, or of a team, where it ends an issue with checks.
         """
         from queenbee.services.undo.undoing import undo  # noqa: PLC0415 - start-up
+        from queenbee.workflows.ending_unchecked import refuse_end  # noqa: PLC0415 - start-up
 
         with self.one_step("queen undo"):
-            done = undo(self, dry_run=dry_run)
+            done = undo(self, partial(refuse_end, self), dry_run=dry_run)
         if dry_run or all(each.kind != "settings" for each in done.reversals):
             return done
         from dataclasses import replace  # noqa: PLC0415 - start-up

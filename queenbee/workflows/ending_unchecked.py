@@ -25,6 +25,12 @@ def refuse_agent(hive: Hive, issue_id: str, does: str = "completes") -> None:
         )
 
 
+def refuse_end(hive: Hive, issue_id: str) -> None:
+    """Raises `NotYours` for an agent of a team, if an issue has checks."""
+    if has_checks(hive, issue_id):
+        refuse_agent(hive, issue_id, "ends")
+
+
 def has_checks(hive: Hive, issue_id: str) -> bool:
     """Returns whether an issue has a Definition of Done, also one that cannot be read."""
     try:

@@ -37,7 +37,7 @@ from queenbee.errors import InvalidInput, NotFound, QueenError
 from queenbee.services.writing.secrets import LooksLikeSecret
 from queenbee.store.git_files.worktrees import branch_head, current_branch
 from queenbee.store.git_trees import git_tree
-from queenbee.workflows.ending_unchecked import has_checks, refuse_agent
+from queenbee.workflows.ending_unchecked import refuse_end
 from queenbee.workflows.owning.owner import Owner
 from queenbee.workflows.validation import agents_for
 
@@ -236,9 +236,8 @@ def import_listed(
         may_have = set(beads.issues if beads is not None else ()).union(row["id"] for row in rows)
         may_have -= {row["id"] for row in rows if row.get("status") in DONE}
         for row in found.rows:
-            is_ended = row["id"] in may_have and row.get("status") in DONE
-            if is_ended and has_checks(hive, row["id"]):
-                refuse_agent(hive, row["id"], "ends")
+            if row["id"] in may_have and row.get("status") in DONE:
+                refuse_end(hive, row["id"])
         return replace(found, source=list_summary(listed))
 
     return _imported(hive, make, dry_run=dry_run)

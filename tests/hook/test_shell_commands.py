@@ -51,6 +51,14 @@ def edited(tree: Path, ask: Ask) -> Path:
         "cd src/more && git -C .. stash",
         "A=1 git -c a.b=c stash\nls",
         "ls; (git stash)",
+        "git checkout -- '*.py'",
+        "git restore ':(glob)**'",
+        "git add ':(top)'",
+        "git add ..",
+        "git reset --har",
+        "git add --al",
+        "git clean --forc",
+        "git restore --sta --work .",
     ],
 )
 def test_what_touches_the_whole_tree_is_refused_while_others_edit_there(
@@ -61,6 +69,34 @@ def test_what_touches_the_whole_tree_is_refused_while_others_edit_there(
     assert "src/app.py (claude-7c9e6679)" in said
     assert "queen worktree add NAME" in said
     assert refusal(ask(runs(command, edited, session_id=OTHER_SESSION))) == ""
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "env", "env -i A=1", "sudo", "sudo -u me", "/usr/bin/time -p", "command", "nice -n 5",
+        "timeout -k 1 5m", "!", "{", "if true; then", "A=1 nohup",
+    ],
+)  # fmt: skip
+def test_so_is_it_behind_what_runs_it(edited: Path, ask: Ask, before: str) -> None:
+    assert "touches all of this working tree" in refusal(ask(runs(f"{before} git stash", edited)))
+    assert ask(runs(f"{before} ls git stash", edited)) is None
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "git stash # it's mine",
+        "# it's mine\ngit stash",
+        "echo it\\'s mine; git stash",
+        "cat > a <<EOF\nit's\nEOF\ngit stash; echo 'it'",
+        "git commit -F - <<'END' && git stash\nDon't\nEND",
+        "git stash; echo 'it",
+        "git stash 'it",
+    ],
+)
+def test_so_is_it_whatever_an_apostrophe_is_in(edited: Path, ask: Ask, command: str) -> None:
+    assert "touches all of this working tree" in refusal(ask(runs(command, edited)))
 
 
 def test_so_is_it_while_a_file_is_changed_that_another_reserved_there(
@@ -108,12 +144,18 @@ def test_what_sets_back_a_file_is_an_edit_of_it(edited: Path, ask: Ask, command:
         "git commit -m 'git stash'",
         "git -C /nowhere stash",
         "git 'stash",
+        "echo a#b 'git stash'",
+        "echo a # git stash\nls",
+        "cat > a <<EOF\ngit stash\nEOF\nls",
+        "git reset --soft",
+        "git add 'own*2.py'",
         "git",
         "cd",
         "",
     ],
 )
 def test_all_else_passes(edited: Path, ask: Ask, command: str) -> None:
+    (edited / "own*2.py").touch()
     assert ask(runs(command, edited)) is None
 
 

@@ -11,7 +11,7 @@ from acting import answer, command
 from hives import Clock, Queen, QuickQueen, at_a_terminal, records, write_lines
 
 from queenbee import Hive
-from queenbee.errors import Conflict, Held, NotFound, Taken
+from queenbee.errors import Conflict, Held, IssueClosed, NotFound, NotReady, NotYours, Taken
 
 pytestmark = pytest.mark.both_engines
 
@@ -133,6 +133,50 @@ class TestClaims:
         with pytest.raises(Conflict, match="qb-1 has changed hands since: reviewer has it now"):
             hive.undo()
         assert holder(hive, "qb-1") == "reviewer"
+
+    def test_it_is_refused_if_somebody_else_had_it_since(
+        self, hive: Hive, reviewer: Hive, clock: Clock
+    ) -> None:
+        hive.assignments.claim("qb-1")
+        hive.assignments.release("qb-1")
+        clock.advance(1)
+        reviewer.assignments.claim("qb-1")
+        reviewer.assignments.release("qb-1")
+        with pytest.raises(Conflict, match=r"changed hands since: reviewer had it \(released\)"):
+            hive.undo()
+        reviewer.assignments.claim("qb-1")
+        reviewer.complete("qb-1")
+        with pytest.raises(Conflict, match=r"changed hands since: reviewer had it \(completed\)"):
+            hive.undo()
+        assert holder(hive, "qb-1") is None
+
+    def test_what_was_released_is_claimed_by_the_rules_of_a_claim(
+        self, hive: Hive, reviewer: Hive
+    ) -> None:
+        hive.assignments.claim("qb-1")
+        hive.assignments.release("qb-1")
+        reviewer.issues.edit("qb-1", status="deferred")
+        with pytest.raises(NotReady, match="qb-1 cannot be started: it is deferred"):
+            hive.undo()
+        reviewer.issues.close("qb-1")
+        with pytest.raises(IssueClosed, match="qb-1 is closed"):
+            hive.undo(dry_run=True)
+        reviewer.issues.reopen("qb-1")
+        hive.undo()
+        assert holder(hive, "qb-1") == "ui-engineer"
+
+    def test_a_completed_one_that_was_put_on_hold_since_stays_done(
+        self, beads: Path, open_as: Opener
+    ) -> None:
+        (beads / "queen.toml").write_text("close_on_complete = false\n")
+        hive = open_as("ui-engineer")
+        hive.assignments.claim("qb-1")
+        hive.complete("qb-1")
+        rows = [{"id": "qb-1", "title": "Issue 1", "status": "deferred"}]
+        write_lines(beads / "issues.jsonl", *rows)
+        with pytest.raises(Conflict, match="qb-1 has changed since: it is deferred"):
+            hive.undo()
+        assert holder(hive, "qb-1") is None
 
     def test_it_does_not_overtake_who_waits(self, hive: Hive, reviewer: Hive) -> None:
         from queenbee.core.queue import Want
@@ -300,6 +344,56 @@ def test_no_other_file_is_changed_for_a_planted_step(
     refused = quick("undo", "--yes", as_="ui")
     assert (refused.code, "has no settings of this hive" in refused.err) == (5, True)
     assert "evil" not in other.read_text()
+
+
+class TestAnAgent:
+    @pytest.fixture
+    def known_as(self, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+        """Has this process be an agent's from now on, with a name in its environment."""
+
+        def known(name: str) -> None:
+            monkeypatch.setenv("CLAUDECODE", "1")
+            monkeypatch.setenv("QUEEN_DROID", name)
+
+        return known
+
+    @pytest.mark.parametrize("name", ["human", "queen", None])
+    def test_takes_back_nothing_of_a_person(
+        self, open_as: Opener, known_as: Callable[[str], None], name: str | None
+    ) -> None:
+        person = open_as(name)  # type: ignore[arg-type]
+        person.issues.edit("qb-1", title="Other")
+        known_as(name or "")
+        with pytest.raises(NotYours, match="an agent takes back only its own last command"):
+            person.undo()
+        assert person.issues.get("qb-1").title == "Other"
+
+    def test_takes_back_only_what_it_wrote_under_its_own_name(
+        self, hive: Hive, reviewer: Hive, known_as: Callable[[str], None]
+    ) -> None:
+        hive.assignments.claim("qb-1")
+        reviewer.assignments.claim("qb-2")
+        known_as("reviewer")
+        with pytest.raises(NotYours, match="not that of ui-engineer"):
+            hive.undo()
+        reviewer.undo()
+        assert (holder(hive, "qb-1"), holder(hive, "qb-2")) == ("ui-engineer", None)
+
+    def test_takes_back_what_its_subagent_did(
+        self, open_as: Opener, known_as: Callable[[str], None]
+    ) -> None:
+        subagent = open_as("reviewer.a1")
+        subagent.assignments.claim("qb-1")
+        known_as("reviewer")
+        subagent.undo()
+        assert holder(subagent, "qb-1") is None
+
+    def test_takes_back_no_setting(self, hive: Hive, known_as: Callable[[str], None]) -> None:
+        answer(hive, "config", "set", "land.check", "make test")
+        known_as("ui-engineer")
+        with pytest.raises(NotYours, match=r"no agent takes back a setting: land\.check"):
+            hive.undo()
+        assert answer(hive, "config", "get", "land.check")["value"] == "make test"
 
 
 class TestSteps:

@@ -79,6 +79,22 @@ class TestAnIssueWithChecks:
         assert "no agent that queen start looks after ends x-1 without its checks" in tried
         assert "x-1" not in judged.team.done()
 
+    def test_is_not_ended_by_taking_back_that_it_was_opened(self, judged: Judged) -> None:
+        row = {"id": "x-1", "title": "one", "status": "closed", "issue_type": "task"}
+        (judged.team.repo / ".beads" / "issues.jsonl").write_text(json.dumps(row) + "\n")
+        assert judged.team.queen("issue", "new", "T", "--id", "t-1", as_="lead").code == 0
+        text = "queen issue reopen x-1; queen undo -y; exit 1"
+        tried = judged.tries(text, "--issues", "t-1")
+        assert "no agent that queen start looks after ends x-1 without its checks" in tried
+        assert "x-1" not in judged.team.done()
+
+    def test_is_not_deleted_by_taking_back_that_its_row_was_made(self, judged: Judged) -> None:
+        assert judged.team.queen("issue", "new", "T", "--id", "t-1", as_="lead").code == 0
+        makes = f"mv {judged.bead} $0.bead; queen issue new X --id x-1; mv $0.bead {judged.bead}"
+        tried = judged.tries(f"{makes}; queen undo -y; exit 1", "--issues", "t-1")
+        assert "no agent that queen start looks after ends x-1 without its checks" in tried
+        assert "took back" not in tried
+
     def test_is_not_ended_by_an_import(self, judged: Judged) -> None:
         row = {"id": "x-1", "title": "one", "status": "open", "issue_type": "task"}
         (judged.team.repo / ".beads" / "issues.jsonl").write_text(json.dumps(row) + "\n")
@@ -260,3 +276,21 @@ class TestASprintBead:
         ran = team.start("--agent", agent, "--size", "2")
         assert "a bug in queen" not in ran.out + ran.err
         assert "x-1" in team.done(), ran.out
+
+
+def test_an_agent_takes_back_nothing_of_anybody_else(team: Team) -> None:
+    team.issues(2)
+    assert team.quick("claim", "x-2", as_="onyx").code == 0
+    assert team.quick("issue", "edit", "x-1", "--priority", "3", as_="human").code == 0
+    text = f"""for name in onyx human; do
+(cd {team.repo}; env -i PATH="$PATH" HOME="$HOME" queen undo --as $name)
+done
+queen msg send onyx hello; queen undo"""
+    agent = team.agent(f'exec > "$0.tried" 2>&1\n{text}\nexit 1\n')
+    team.start("amber", "--agent", agent, "--issues", "x-1", "--max-failures", "1")
+    tried = (team.bin / "agent.tried").read_text()
+    for name in ("onyx", "human"):
+        assert f"an agent takes back only its own last command, not that of {name}" in tried
+    assert "the message to onyx is deleted" in tried
+    shown = {each["id"]: each for each in team.quick("issues", "--json").json}
+    assert (shown["x-2"]["holder"], shown["x-1"]["priority"]) == ("onyx", 3)

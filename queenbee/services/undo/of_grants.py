@@ -6,9 +6,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from queenbee.core.leases import as_of, is_live
+from queenbee.core.readiness import WORKABLE
 from queenbee.core.records import Assignment, Reservation
 from queenbee.core.reviews.review import REVIEW
-from queenbee.core.text import one_line, shell_word, suggested
+from queenbee.core.text import mentioned, one_line, shell_word, suggested
 from queenbee.core.timestamps import format_ms
 from queenbee.errors import Conflict
 from queenbee.services.undo.reversal import Reversal, nothing
@@ -47,6 +48,8 @@ def of_assignments(hive: Services, step: Step) -> tuple[list[Reversal], list[Res
     freed: list[Reservation] = []
     for issue_id, turn in _turns(hive, step).items():
         _refuse_later(hive, issue_id, turn)
+        if turn.had is not None and turn.has is None:
+            _refuse_unclaimable(hive, step, turn.had, completed=turn.completed)
         had, has = turn.had, turn.has
         if had is not None and has is not None and had.id == has.id:
             found += _note(had, has)
@@ -97,6 +100,28 @@ def _refuse_later(hive: Services, issue_id: str, turn: _Turn) -> None:
         raise Conflict(
             f"{issue_id} is proposed by a pull request since", hint=show, issue_id=issue_id
         )
+
+
+def _refuse_unclaimable(hive: Services, step: Step, had: Assignment, *, completed: bool) -> None:
+    """Raises `Conflict` if somebody had the issue after the step, or has ended it or put it on hold
+    after the step `completed` it; else what a claim raises.
+    """
+    issue_id = had.issue_id
+    given = hive.assignments.find(issue_id=issue_id, status="all")
+    since = [each for each in given if each.created_at > had.created_at]
+    if later := [each for each in since if each.id not in step.lines[ASSIGNMENTS]]:
+        last = later[-1]
+        why = f"has changed hands since: {last.droid} had it ({last.status})"
+    elif not completed:
+        hive.issues.check_claimable(issue_id, had.droid)
+        return
+    else:
+        row = hive.issues.row(issue_id)
+        if row is None or row.status in WORKABLE or issue_id in step.lines.get("issues", {}):
+            return
+        why = f"has changed since: it is {mentioned(row.status)}"
+    show = suggested("queen show", issue_id)
+    raise Conflict(f"{issue_id} {why}", hint=show, issue_id=issue_id)
 
 
 def _reverting(hive: Services, issue_id: str, commit: str) -> str:

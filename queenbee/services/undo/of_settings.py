@@ -7,10 +7,11 @@ import time
 from typing import TYPE_CHECKING
 
 from queenbee.core.text import suggested
-from queenbee.errors import Conflict
+from queenbee.errors import Conflict, NotYours
 from queenbee.services.undo.reversal import Reversal
 from queenbee.services.undo.step import Step
 from queenbee.store.creating import in_toml
+from queenbee.store.droids.agent_callers import is_by_agent
 from queenbee.store.settings import FILE_NAME
 from queenbee.store.settings_file.changing_text import put_value, values_in
 
@@ -29,12 +30,18 @@ def note_setting(layout: Layout, droid: str | None, name: str, path: str, before
 
 
 def of_settings(hive: Services, step: Step, *, dry_run: bool) -> list[Reversal]:
-    """Sets the settings of a step to what they were; returns what follows. Raises `Conflict`.
+    """Sets the settings of a step to what they were; returns what follows. Raises `Conflict`, and
+    `NotYours` for an agent: what was agreed to once would be back with nobody's word.
 
     What they were is read from a file in which agents may write, too: it counts as seen only if it
     was seen before.
     """
     found, layout = [], hive.layout
+    if is_by_agent(layout):
+        raise NotYours(
+            f"no agent takes back a setting: {', '.join(step.settings)}",
+            hint="a person: queen undo, in a terminal that no agent has started",
+        )
     files = [os.path.join(each, FILE_NAME) for each in (layout.beads_dir, f"{layout.tree}/.beads")]
     for name, (path, before, after) in step.settings.items():
         if path not in files:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from queenbee.core.beads import Issue
 from queenbee.core.kinds import ISSUES
 from queenbee.core.names import EVERYONE
 from queenbee.core.records import ACKED, READ, Message
@@ -33,9 +34,10 @@ MESSAGES = "messages"
 _VALUE_CHARS = 60
 
 
-def of_issues(hive: Services, step: Step) -> Iterator[Reversal]:
+def of_issues(hive: Services, step: Step, refuse_end: Callable[[str], None]) -> Iterator[Reversal]:
     """Yields what follows for the issues of a step: each field that it changed is as it was, and an
-    issue that it added is deleted. Raises `Conflict`.
+    issue that it added is deleted. Calls `refuse_end` with each issue that ends by that. Raises
+    `Conflict`.
     """
     written = step.lines.get(ISSUES, {})
     if not written:
@@ -54,10 +56,13 @@ def of_issues(hive: Services, step: Step) -> Iterator[Reversal]:
                 issue_id=issue_id,
             )
         if was is None:
+            refuse_end(issue_id)
             gone = tombstone(row, hive.now_ms(), hive.author, WHY)
             yield Reversal("delete", ISSUES, issue_id, stage=_put(hive, issue_id, row, gone))
             continue
         again = fitting_status(with_changes(row, {each: before.get(each) for each in names}))
+        if Issue(again).done and not Issue(row).done:
+            refuse_end(issue_id)
         texts = [each for each in names if each not in {STAMP, *OF_STATUS}]
         detail = ", ".join(_said(each, again.get(each)) for each in texts)
         stage = _put(hive, issue_id, row, again)

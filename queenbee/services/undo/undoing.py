@@ -16,9 +16,10 @@ from queenbee.services.undo.of_grants import of_assignments, of_reservations
 from queenbee.services.undo.of_settings import of_settings
 from queenbee.services.undo.of_texts import of_issues, of_messages
 from queenbee.services.undo.step import Step
+from queenbee.services.undo.whose import refuse_another
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from queenbee.services.hive import Services
     from queenbee.services.undo.reversal import Reversal
@@ -47,21 +48,23 @@ class Undone:
         }
 
 
-def undo(hive: Services, *, dry_run: bool = False) -> Undone:
+def undo(hive: Services, refuse_end: Callable[[str], None], *, dry_run: bool = False) -> Undone:
     """Takes back the last step of the actor, and returns what follows from that; with `dry_run`,
-    what would. An undo is a step as well.
+    what would. An undo is a step as well. `refuse_end` is asked of each issue that it ends.
 
-    Raises `NotFound` if there is none, `Conflict` if others have built on it, and `Held` and
-    `Taken` for what others have by now.
+    Raises `NotFound` if there is none, `Conflict` if others have built on it, `Held` and `Taken`
+    for what others have by now, what a claim raises for an issue that is given again, and
+    `NotYours` for an agent that takes back another's step, or a setting.
     """
+    refuse_another(hive)
     step = _last(hive)
     if step.settings:
         found = of_settings(hive, step, dry_run=dry_run)
     elif dry_run:
-        found = _reversals(hive, step)
+        found = _reversals(hive, step, refuse_end)
     else:
         with hive.reservations.transaction() as tx:
-            found = _reversals(hive, step)
+            found = _reversals(hive, step, refuse_end)
             for each in found:
                 each.stage(tx)
     return Undone(step.command, format_ms(step.at_ms), found, dry_run)
@@ -83,11 +86,11 @@ def _last(hive: Services) -> Step:
     return step
 
 
-def _reversals(hive: Services, step: Step) -> list[Reversal]:
+def _reversals(hive: Services, step: Step, refuse_end: Callable[[str], None]) -> list[Reversal]:
     hive.check_rows()
     assignments, freed = of_assignments(hive, step)
     leases = of_reservations(hive, step, freed)
-    found = [*of_issues(hive, step), *assignments, *leases, *of_messages(hive, step)]
+    found = [*of_issues(hive, step, refuse_end), *assignments, *leases, *of_messages(hive, step)]
     if all(each.action == "stays" for each in found):
         raise NotFound(
             f"nothing of {step.command or 'the last change'} is left to be taken back",

@@ -22,7 +22,7 @@ from queenbee.errors import Conflict, InvalidInput, QueenError, Unreadable
 from queenbee.services.assignments import taken
 from queenbee.store.issues_file import UNREADABLE
 from queenbee.workflows.complete_hive import Hive
-from queenbee.workflows.ending_unchecked import has_checks, refuse_agent
+from queenbee.workflows.ending_unchecked import refuse_end
 from queenbee.workflows.locks import refuse_in_hand
 from queenbee.workflows.owning.owner import Owner
 
@@ -197,8 +197,7 @@ class Tracker:
                 self._refuse_end(each, ended_by, anyway=anyway)
 
     def _refuse_end(self, issue_id: str, command: str, *, anyway: bool) -> None:
-        if has_checks(self._hive, issue_id):
-            refuse_agent(self._hive, issue_id, "ends")
+        refuse_end(self._hive, issue_id)
         holder = self._hive.assignments.active(issue_id)
         if holder is None or anyway:
             return

@@ -48,8 +48,9 @@ def undo(hive: Hive, dry_run: bool, yes: bool) -> Undone | Answer:
     new records, so that nothing is lost. A person at a terminal is shown what follows, and asked.
     Another queen undo takes the first one back.
 
-    It is refused once somebody has built on it, and for work that has landed. An issue that was
-    deleted earlier comes back by queen issue reopen.
+    It is refused once somebody has built on it, and for work that has landed; an agent takes back
+    only its own, and no setting. An issue that was deleted earlier comes back by queen issue
+    reopen.
     """
     if sits_here(is_json=invocation().json) and not (dry_run or yes):
         planned = hive.undo(dry_run=True)

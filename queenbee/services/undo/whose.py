@@ -1,0 +1,43 @@
+"""Whose step may be taken back: an agent's own, and by a person any."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from queenbee.core.text import mentioned
+from queenbee.errors import NotYours
+from queenbee.services.assignments import SUPERVISORS
+from queenbee.store.callers.agent_above import is_agent
+from queenbee.store.droids.agent_callers import calling_agent
+from queenbee.store.droids.identity import find_actor
+
+if TYPE_CHECKING:
+    from queenbee.services.hive import Services
+
+
+def refuse_another(hive: Services) -> None:
+    """Raises `NotYours` for an agent that would take back the step of a person, or of another droid
+    than it is: as its team, its environment or its worktree says.
+
+    `UnknownCaller` for somebody who may be an agent of a team.
+    """
+    agent, actor = calling_agent(hive.layout), hive.actor_or_none
+    if agent is not None:
+        agent.refuse_unknown("it takes nothing back")
+    elif not is_agent():
+        return
+    if agent is not None and agent.is_here:
+        own: str | None = agent.name
+    else:
+        found = find_actor(hive.layout, os.environ, None)
+        own = (
+            found[0] if found is not None else actor
+        )  # `--as` is believed where nothing else says.
+    is_own = actor is not None and (actor == own or actor.startswith(f"{own}."))  # A subagent.
+    if not is_own or actor in SUPERVISORS:
+        raise NotYours(
+            f"an agent takes back only its own last command, not that of {mentioned(hive.author)}",
+            hint="a person: queen undo, in a terminal that no agent has started; an agent: under "
+            "its own name",
+        )
