@@ -96,6 +96,8 @@ class TestACopiedRepository:
         start = ("start", "--no-trial", "ui", "--agent", team.agent(WORKS))
         ran = queen(*start, as_="lead")
         assert (ran.code, "if this is a copy of that: rm -r " in ran.err) == (5, True), ran
+        ran = queen("worktree", "remove", "--force", "ui")
+        assert (ran.code, "if this repository is a copy of that one: rm" in ran.err) == (5, True)
         assert state_of(place) == before
         shutil.rmtree(copy / ".git" / "worktrees" / "repo-ui")
         ran = queen(*start, as_="lead")

@@ -353,11 +353,15 @@ def _refuse_replaced(layout: Layout, name: str) -> None:
             refuse_elsewhere(each.path)
         else:
             aside = suggested("mv", dot_git, f"{each.path}.git")
+            repairs = f"{suggested('git -C', common_dir)} worktree repair"
+            forgets = (
+                f"if this repository is a copy of that one: {suggested('rm -r', each.git_dir)}"
+            )
             raise Conflict(
                 f"{mentioned(dot_git)} is that of another repository, or of another worktree; "
                 "nothing was removed",
-                hint=f"{aside} && {suggested('git -C', common_dir)} worktree repair, then the same "
-                "again",
+                hint=(f"{forgets}; else: " if os.path.isfile(dot_git) else "")
+                + f"{aside} && {repairs}, then the same again",
             )
 
 
