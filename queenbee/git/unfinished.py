@@ -441,6 +441,14 @@ def commits_alone(place: Worktree) -> int:
     return int(git(*how, cwd=place.path, repository={}, limit_s=_LIMIT_S))
 
 
+def own_refs(git_dir: str) -> list[str]:
+    """Returns the objects of the references that only the worktree of a git directory has, below
+    `refs/worktree/` and the like. Raises `ExternalFailure`.
+    """
+    how = ("for-each-ref", "--format=%(objectname)", *(f"refs/{each}/" for each in _OF_ONE))
+    return git(*how, cwd=git_dir, repository={"GIT_DIR": git_dir}).decode().split()
+
+
 def _ends_alone(place: Worktree) -> list[str]:
     """Returns the ends of what only this worktree has. Raises `ExternalFailure`."""
     how = ("rev-list", "--parents", *_ALONE, "--")

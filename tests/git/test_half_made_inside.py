@@ -118,6 +118,56 @@ def test_it_is_not_gone_on_with_where_somebody_began_to_work(tree: Path, work: s
     assert "--adopt" in str(refused.value.hint)
 
 
+UNSEEN = ["detached", "own ref", "ignored", "repository", "submodule", "hidden", "moved"]
+
+
+@pytest.mark.parametrize("work", UNSEEN)
+def test_what_git_does_not_tell_of_stays_too(
+    tree: Path, monkeypatch: pytest.MonkeyPatch, work: str
+) -> None:
+    monkeypatch.setenv("GIT_ALLOW_PROTOCOL", "file")
+    commit_file(tree, ".gitignore", "*.ign\nign/\n")
+    if work == "submodule":
+        git(tree, "init", "-q", str(tree.parent / "lib"))
+        commit_file(tree.parent / "lib", "lib.txt", "1\n")
+        git(tree, "submodule", "--quiet", "add", str(tree.parent / "lib"), "lib")
+        git(tree, "commit", "-qm", "lib")
+    path = kill_after(tree)
+    work_unseen(path, work)
+    before = sorted(each for each in tree.parent.rglob("*") if "lock" not in each.name)
+    with pytest.raises(Conflict, match="since the call that made it was interrupted") as refused:
+        add(opened(tree), "ui")
+    assert ("switch -c NAME" in str(refused.value.hint)) == (work == "detached")
+    after = sorted(each for each in tree.parent.rglob("*") if "lock" not in each.name)
+    assert [each for each in before if each not in after] == []
+    assert not is_ours(tree, path)
+
+
+def work_unseen(path: Path, work: str) -> None:
+    """Does something that only a closer look finds."""
+    if work == "detached":
+        git(path, "switch", "-q", "--detach")
+        commit_file(path, "new.txt", "x\n")
+    elif work == "own ref":
+        commit_file(path, "new.txt", "x\n")
+        git(path, "update-ref", "refs/worktree/mine", "HEAD")
+        git(path, "reset", "-q", "--hard", "HEAD~1")
+    elif work == "ignored":
+        (path / "secret.ign").write_text("x\n")
+    elif work == "repository":
+        git(path, "init", "-q", "inner")
+    elif work == "submodule":
+        git(path, "submodule", "--quiet", "update", "--init")
+        (path / "lib" / "lib.txt").write_text("2\n")
+    elif work == "hidden":
+        git(path, "update-index", "--assume-unchanged", "file.txt")
+        (path / "file.txt").write_text("2\n")
+    else:
+        (path / "new.txt").write_text("x\n")
+        git(path, "add", "new.txt")
+        path.rename(path.parent / "moved")
+
+
 def test_what_a_person_hands_over_ends_the_interruption(quick: QuickQueen, tree: Path) -> None:
     path = kill_after(tree)
     commit_file(path, "new.txt", "x\n")
@@ -133,7 +183,7 @@ def test_files_in_one_that_git_did_not_finish_are_not_removed(
     path = kill_after(tree)
     (tree / ".git" / "worktrees" / "repo-ui" / "index").unlink()
     (path / "new.txt").write_text("x\n")
-    with pytest.raises(Conflict, match=r"has changed files: new\.txt"):
+    with pytest.raises(Conflict, match=r"has what git did not put there: new\.txt"):
         add(opened(tree), "ui")
     (path / "new.txt").unlink()
     assert add(opened(tree), "ui").path == str(path)

@@ -167,6 +167,16 @@ class TestRemoved:
         add(opened(tree), "ui")
         assert git(tree, "show", "unfinished/repo-ui:new.txt") == "x\n"
 
+    def test_commits_to_which_a_reference_of_its_own_leads_are_kept(
+        self, tree: Path, path: Path
+    ) -> None:
+        commit_file(path, "new.txt", "x\n")
+        git(path, "update-ref", "refs/worktree/mine", "HEAD")
+        git(path, "reset", "-q", "--hard", "HEAD~1")
+        shutil.rmtree(path)
+        add(opened(tree), "ui")
+        assert git(tree, "show", "unfinished/repo-ui:new.txt") == "x\n"
+
     def test_without_anything_of_its_own_it_leaves_no_branch(self, tree: Path, path: Path) -> None:
         shutil.rmtree(path)
         add(opened(tree), "ui")

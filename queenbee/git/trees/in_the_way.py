@@ -13,6 +13,8 @@ from queenbee.git.run import git, names_in
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
+IGNORED = ("ls-files", "--others", "--ignored", "--exclude-standard", "--directory", "-z")
+"""Lists what git ignores, a folder of such files as one that ends with a slash."""
 _BARE = {"HEAD", "objects", "refs"}
 """What git takes a folder for a repository by."""
 
@@ -48,8 +50,7 @@ def ignored_in(tree: str) -> list[str]:
     """Returns what git ignores in a worktree, a folder of such files as one that ends with a slash.
     Raises `ExternalFailure`.
     """
-    how = ("ls-files", "--others", "--ignored", "--exclude-standard", "--directory", "-z")
-    return names_in(git(*how, cwd=tree, repository={}))
+    return names_in(git(*IGNORED, cwd=tree, repository={}))
 
 
 def has_repository(path: str) -> bool:

@@ -14,9 +14,12 @@ from queenbee.core.command_lines import no_dash
 from queenbee.core.text import mentioned, some, suggested
 from queenbee.errors import Conflict, ExternalFailure
 from queenbee.git.ownership import worktree_note
-from queenbee.git.run import as_the_user, line
+from queenbee.git.run import as_the_user, line, names_in
+from queenbee.git.trees.in_the_way import IGNORED, repositories
 from queenbee.git.trees.index_copy import index_copy
 from queenbee.git.trees.open_operations import OPEN, open_operations
+from queenbee.git.trees.submodules import in_modules
+from queenbee.git.unfinished import own_refs
 from queenbee.git.unmerged import DELETED, STATUS, Status
 from queenbee.store import safe_open
 from queenbee.store.git_files.worktrees import Worktree
@@ -44,22 +47,12 @@ def refuse_touched(found: Worktree, branch: str, begun_at: str | None, *, droid:
     """Raises `Conflict` if something was done in a worktree since it was made, on a branch that was
     at a commit then.
     """
-    common_dir = os.path.dirname(os.path.dirname(found.git_dir))
-    # `rev-parse` would take a tag of that name, `refs/tags/refs/heads/…`.
-    tip = line(
-        "show-ref", "--verify", "--hash", f"refs/heads/{branch}", cwd=common_dir, repository={}
-    )
-    if found.branch not in (None, branch):
-        done = f"has the branch {mentioned(found.branch)}"
-    elif tip not in (None, begun_at):
-        done = f"has commits on {mentioned(branch)}"
-    elif opened := open_operations(found.git_dir):
-        done = f"has a git {OPEN[opened[0]][0]} under way"
-    elif changed := _changed(found, begun_at):
-        done = f"has changed files: {some(changed, _NAMED)}"
-    else:
+    done = _done(found, branch, begun_at)
+    if done is None:
         return
-    adopts = suggested("queen worktree add", droid, adopt=found.branch or branch)
+    adopts = suggested("queen worktree add", droid, adopt=found.branch or "NAME")
+    if found.branch is None:
+        adopts = f"{suggested('git -C', found.path)} switch -c NAME && {adopts}"
     removes = suggested("git worktree remove -f -f", found.path)
     raise Conflict(
         f"{mentioned(found.path)} {done}, since the call that made it was interrupted",
@@ -95,13 +88,43 @@ def _is_locked(git_dir: str) -> bool:
         return False
 
 
-def _changed(found: Worktree, begun_at: str | None) -> list[str]:
-    """Returns what is in a worktree besides the files of a commit. Raises `ExternalFailure`."""
-    if not os.path.isdir(found.path) or {*os.listdir(found.path)} <= {".git"}:
-        return []
+def _done(found: Worktree, branch: str, begun_at: str | None) -> str | None:
+    """Returns what was done in a worktree, as a part of a sentence, or None."""
+    common_dir = os.path.dirname(os.path.dirname(found.git_dir))
+    # `rev-parse` would take a tag of that name, `refs/tags/refs/heads/…`.
+    tip = line(
+        "show-ref", "--verify", "--hash", f"refs/heads/{branch}", cwd=common_dir, repository={}
+    )
+    if found.branch not in (None, branch):
+        return f"has the branch {mentioned(found.branch)}"
+    if tip not in (None, begun_at):
+        return f"has commits on {mentioned(branch)}"
+    if opened := open_operations(found.git_dir):
+        return f"has a git {OPEN[opened[0]][0]} under way"
+    is_elsewhere = found.branch is None and found.head not in (None, begun_at)
+    if (is_elsewhere and set(str(found.head)) != {"0"}) or own_refs(found.git_dir):
+        return "has commits on no branch"  # Git begins with zeros.
     has_index = os.path.exists(os.path.join(found.git_dir, "index"))
-    with index_copy(found, exactly=False, limit_s=_LIMIT_S) as run:
+    if not os.path.isdir(found.path):  # It may have been moved.
+        return "is not there any more" if has_index else None
+    # `git worktree add` gets no submodule.
+    inner = sorted({*repositories(found.path), *in_modules(found.git_dir)})
+    if changed := inner or _changed(found, begun_at, has_index=has_index):
+        return f"has what git did not put there: {some(changed, _NAMED)}"
+    return None
+
+
+def _changed(found: Worktree, begun_at: str | None, *, has_index: bool) -> list[str]:
+    """Returns what is in a worktree besides the files of a commit, whether git ignores it or not.
+    Raises `ExternalFailure`.
+    """
+    if not has_index and {*os.listdir(found.path)} <= {".git"}:
+        return []
+    with index_copy(found, exactly=True, limit_s=_LIMIT_S) as run:
         if not has_index:  # Git was killed while it wrote the files.
             run("read-tree", no_dash(begun_at) if begun_at is not None else "--empty")
         changed = Status(run(*STATUS)).changed
-    return sorted(each for each, how in changed.items() if has_index or how != DELETED)
+        ignored = names_in(run(*IGNORED))
+    return sorted(
+        {*ignored, *(each for each, how in changed.items() if has_index or how != DELETED)}
+    )

@@ -28,7 +28,7 @@ from queenbee.errors import Conflict, ExternalFailure
 from queenbee.git.ownership import forget_worktree, worktree_note
 from queenbee.git.run import git, line
 from queenbee.git.trees.open_operations import OPEN, open_operations
-from queenbee.git.unfinished import branch_part, keep_commits
+from queenbee.git.unfinished import branch_part, keep_commits, own_refs
 from queenbee.store import safe_open
 from queenbee.store.git_files.worktrees import Worktree, noted_trees, target_ref
 from queenbee.store.whole_files import write_document
@@ -64,7 +64,8 @@ def let_go(layout: Layout, git_dir: str, path: str, *, branch: str, name: str = 
     head = line(*_ASK, "HEAD", cwd=common_dir, repository=repository)
     name = name or branch_part(os.path.basename(path))
     staged = _staged(place, head, name)
-    kept = keep_commits(layout, name, [each for each in (staged or head,) if each])
+    ends = (staged or head, *own_refs(git_dir))
+    kept = keep_commits(layout, name, [each for each in ends if each])
     to = head or staged or str(target_ref(layout))
     moved = ("update-ref", "--no-deref", "-m", "queen: let go", "HEAD", no_dash(to))
     git(*moved, cwd=common_dir, repository=repository)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from queenbee.checks.consent import Consent
 from queenbee.core.command_lines import no_dash
-from queenbee.core.text import mentioned, suggested
+from queenbee.core.text import mentioned, shell_word, suggested
 from queenbee.errors import Conflict, ExternalFailure, Unreadable
 from queenbee.git.ownership import note_branch, note_emptied, note_worktree, worktree_note
 from queenbee.git.run import as_the_user, line
@@ -48,7 +48,7 @@ from queenbee.git.worktrees.inner_repositories import (
     has_own_commits,
     has_staged,
 )
-from queenbee.git.worktrees.left_git_dirs import kept_of_gone, let_go
+from queenbee.git.worktrees.left_git_dirs import git_dirs_of, kept_of_gone, let_go
 from queenbee.git.worktrees.left_locks import Where, remove_locks
 from queenbee.git.worktrees.preparing import prepare_again
 from queenbee.store import safe_open
@@ -92,23 +92,17 @@ class WorktreeMender:
         and as `put_back` and `make` do; then nothing is lost.
         """
         git_dir = self._git_dir()
+        is_there = os.path.lexists(self._path)
+        if is_there:
+            self._refuse_somebodys(git_dir)
         yield from self._own_again(git_dir, name)
-        if git_dir is None or not os.path.lexists(self._path):
-            if os.path.lexists(self._path):
-                yield self._set_aside(name, "its git directory is gone")
+        # Nothing but that says that a folder is the one we made, and not a person's in its place.
+        if git_dir is None or leads_to(os.path.join(self._path, ".git")) != git_dir:
+            if is_there:
+                yield self._set_aside(name, "its .git is gone, or leads elsewhere")
             yield from self._made_again(git_dir, name)
             return
-        dot_git = os.path.join(self._path, ".git")
-        if os.path.islink(self._path) or not os.path.isdir(self._path):
-            raise Conflict(
-                f"{mentioned(self._path)} is no folder any more",
-                hint=suggested("mv", self._path, f"{self._path}.other"),
-            )
-        if os.path.isdir(dot_git) and not os.path.islink(dot_git):
-            yield self._set_aside(name, "it has another repository in it")
-            yield from self._made_again(git_dir, name)
-            return
-        yield from self._led_here(dot_git, git_dir)
+        yield from self._restored(git_dir)
         self._remove_locks(git_dir)
         if not self._is_fit(git_dir, keeps_merge=keeps_merge):
             abort()
@@ -144,15 +138,49 @@ class WorktreeMender:
         landed = ask(*how, str(target_ref(self._hive.layout)), "--") == "0"
         return not landed and ask(*how, f"refs/heads/{branch}", "--") == "0"
 
-    def _led_here(self, dot_git: str, git_dir: str) -> Iterator[str]:
-        """Yields what led from the folder to another git directory, or from that to another folder,
-        once it does not.
+    def _refuse_somebodys(self, git_dir: str | None) -> None:
+        """Raises `Conflict` for what is no folder, and for the worktree of somebody else where ours
+        was, also if its repository is not there.
         """
-        if leads_to(dot_git) != git_dir:
-            if os.path.islink(dot_git):
-                os.unlink(dot_git)
-            write_document(dot_git, f"gitdir: {git_dir}\n".encode())
-            yield f"{mentioned(dot_git)} was gone, or led elsewhere, and was written again"
+        path, other = self._path, leads_to(os.path.join(self._path, ".git"))
+        linked = _link_to(git_dir) if git_dir is not None and other != git_dir else ""
+        if linked or os.path.islink(path) or not os.path.isdir(path):
+            raise Conflict(
+                f"{mentioned(linked or path)} is no folder any more",
+                hint=suggested("mv", linked or path, f"{linked or path}.other"),
+            )
+        known = git_dirs_of(self._common_dir, path)
+        if other == git_dir:  # After `git worktree repair` two may name it, and it leads to either.
+            other = next((each for each in known if each != git_dir), None)
+        if other is None or not _is_of_worktree(other, path):
+            return
+        if os.path.isdir(other) or os.path.dirname(os.path.dirname(other)) != self._common_dir:
+            raise self._of_another(other, git_dir)  # Else its agent removed that.
+
+    def _of_another(self, other: str, git_dir: str | None) -> Conflict:
+        """Returns that this is the worktree of another git directory, and how it stays that."""
+        path, aside = self._path, f"{self._path}.other"
+        whose = os.path.dirname(os.path.dirname(other))
+        moves = suggested("mv", path, aside)
+        repairs = f"{suggested('git -C', aside)} worktree repair"
+        if not os.path.isdir(other):
+            what = f"a worktree of {mentioned(whose)}, which is not there"
+            own = f"{suggested('git -C', self._common_dir)} worktree repair"
+            hint = f"if that is this repository, which was moved: {own}; else: {moves}"
+        elif whose != self._common_dir and git_dir is not None:
+            what = f"a worktree of another repository, {mentioned(whose)}"
+            forgets = suggested("rm -r", git_dir)
+            hint = f"if this is a copy of that: {forgets}; else: {moves} && {repairs}"
+        else:
+            leads = f"echo gitdir: {shell_word(other)} > {shell_word(f'{aside}/.git')}"
+            what = f"another worktree, that of {mentioned(other)}"
+            hint = f"{moves} && {leads} && {repairs}"
+        return Conflict(f"{mentioned(path)} is {what}", hint=hint)
+
+    def _restored(self, git_dir: str) -> Iterator[str]:
+        """Yields what it has restored in the git directory: `HEAD`, and that nothing there leads to
+        another folder.
+        """
         head = os.path.join(git_dir, "HEAD")
         if safe_open.is_there(head) and not whole(head).strip():  # As a power loss leaves it.
             write_document(head, f"ref: refs/heads/{self._branch}\n".encode())
@@ -301,14 +329,21 @@ class WorktreeMender:
                 )
 
     def _git_dir(self) -> str | None:
-        """Returns the git directory that belongs to this folder, also if the folder is gone."""
-        top = os.path.join(self._common_dir, "worktrees")
-        for name in safe_open.names_in(top):
-            git_dir = os.path.join(top, name)
-            with suppress(OSError, Unreadable):
-                dot_git = os.path.join(git_dir, whole(os.path.join(git_dir, "gitdir")))
-                if os.path.dirname(os.path.normpath(dot_git)) == self._path:
-                    return git_dir
+        """Returns the git directory that QueenBee made for this folder, also if the folder is gone.
+        Raises `Conflict` if only that of somebody else names it.
+        """
+        known = git_dirs_of(self._common_dir, self._path)
+        for git_dir in known:
+            note = worktree_note(Worktree(self._path, git_dir, self._common_dir))
+            if note is not None and note.branch == self._branch:
+                return git_dir
+        if known:
+            raise Conflict(
+                f"{mentioned(self._path)} is a worktree that QueenBee did not make for "
+                f"{mentioned(self._branch)}",
+                hint=f"{suggested('git worktree move', self._path, f'{self._path}.other')}, then "
+                "the same again",
+            )
         return None
 
     def _tip(self, revision: str) -> str | None:
@@ -332,6 +367,26 @@ def leads_to(dot_git: str) -> str | None:
             said = whole(dot_git).removeprefix("gitdir:").strip(" ")
             return os.path.realpath(os.path.join(os.path.dirname(dot_git), said))
     return None
+
+
+def _link_to(git_dir: str) -> str:
+    """Returns the link that is where git has the folder of a worktree; empty if that is none."""
+    with suppress(OSError, Unreadable):
+        named = os.path.dirname(os.path.join(git_dir, whole(os.path.join(git_dir, "gitdir"))))
+        return named if os.path.islink(named) else ""
+    return ""
+
+
+def _is_of_worktree(git_dir: str, path: str) -> bool:
+    """Returns whether a git directory, which may be gone, is that of a linked worktree, of which no
+    other folder than this one is there.
+    """
+    if not os.path.isdir(git_dir):
+        return os.path.basename(os.path.dirname(git_dir)) == "worktrees"
+    with suppress(OSError, Unreadable):
+        dot_git = os.path.join(git_dir, whole(os.path.join(git_dir, "gitdir")))
+        return os.path.dirname(os.path.realpath(dot_git)) == path or leads_to(dot_git) != git_dir
+    return False
 
 
 def _git_runs_in(*folders: str) -> bool:
