@@ -16,10 +16,10 @@ from click.types import StringParamType
 
 from queenbee.core.names import ALWAYS_KNOWN, EVERYONE
 from queenbee.core.text import is_plain, one_line, shell_word
-from queenbee.errors import QueenError
+from queenbee.errors import Conflict, NotFound, QueenError
 from queenbee.library.hive import Hive
 from queenbee.store.git_files.worktrees import worktrees
-from queenbee.store.whole_files import write_named
+from queenbee.store.whole_files import read_document, write_named
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -291,11 +291,29 @@ _NEXT = {
 
 def install(shell: str, script: str, env: Mapping[str, str]) -> tuple[str, str]:
     """Writes a completion script to where a shell looks for it; returns the path, and what is left
-    to be done. Raises `Unwritable`.
+    to be done. Raises `Conflict` if another file is there, and `Unwritable`.
     """
     (variable, folder), name = _PLACES[shell]
     base = env.get(variable, "")
     base = base if os.path.isabs(base) else os.path.join(os.path.expanduser("~"), folder)
     path = os.path.join(base, name)
+    _refuse_other(path, script)
     write_named(path, script.encode())
     return path, _NEXT[shell].format(folder=shell_word(os.path.dirname(path)))
+
+
+def _refuse_other(path: str, script: str) -> None:
+    """Raises `Conflict` if a file, also behind a link, is none that this has written before: one
+    that begins and ends as the script does, whatever an older version has in between.
+    """
+    try:
+        there = read_document(path).decode(errors="replace").split()
+    except NotFound:
+        return
+    ours = script.split()
+    if there[:3] != ours[:3] or there[-1:] != ours[-1:]:
+        raise Conflict(
+            f"{path} is not a file of queen completion; nothing was changed",
+            hint="move it away, then run it again",
+            path=path,
+        )

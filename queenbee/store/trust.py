@@ -29,7 +29,7 @@ from queenbee.store.git_trees import config_value, owners_environment, upward
 from queenbee.store.whole_files import create_document, read_own
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from typing import Any, Self
 
     from queenbee.store.layout import Layout
@@ -40,12 +40,13 @@ SECTION, NAME = "queenbee", "trust"
 _MARK = "queenbee-clone"
 """The file in git's own folder, which no clone delivers, that tells this clone from any other."""
 CHECK, SETUP, VERIFIER, GATE, OPTIONS = "check", "setup", "verifier", "gate rule", "options"
-COMMAND = "command"
+COMMAND, SETTING = "command", "setting"
 HOOK, CLIENT, DATABASE = "hook", "client settings", "database"
 BRANCH, PUSH = "branch", "push"
 """The kinds of commands: of `land.check` and `worktree.setup`, of a bead, of a gate, those of
-`team.args`, one that was typed, hooks of the tracker's program, files of clients, and a hive in a
-database; and what `land.target` has work moved: a branch of this repository, or of a remote.
+`team.args`, one that was typed, what a setting has done, hooks of the tracker's program, files of
+clients, and a hive in a database; and what `land.target` has work moved: a branch of this
+repository, or of a remote.
 """
 _HOST = re.compile(r"(?:[a-z+]+://)?(?:[^@/\s]+@)?([A-Za-z0-9.-]+)(.*)")
 TARGET, BY, MERGE = "land.target", "land.by", "land.merge"
@@ -103,7 +104,7 @@ def of_setting(name: str, value: object) -> list[Proposal]:
     if name == "worktree.setup" and isinstance(value, str) and value:
         return [Proposal(SETUP, value, origin=name)]
     if name in _SAID and value is True:
-        return [Proposal(OPTIONS, _SAID[name], origin=name)]
+        return [Proposal(SETTING, _SAID[name], origin=name)]
     if name == "team.args" and isinstance(value, list | tuple) and value:
         return [Proposal(OPTIONS, shlex.join(map(str, value)), origin=name)]
     return []
@@ -215,7 +216,7 @@ class Trust:
             return []
         seen: set[str] = set()
         with suppress(OSError, QueenError):
-            seen.update(safe_open.names_in(self.folder) if _is_own(self.folder) else ())
+            seen.update(self._names() if _is_own(self.folder) else ())
         return [each for each in proposals if each.key not in seen]
 
     def add(self, proposals: list[Proposal]) -> None:
@@ -250,7 +251,7 @@ class Trust:
         """
         found = list[dict[str, object]]()
         with suppress(QueenError, OSError):
-            for name in safe_open.names_in(self.folder):
+            for name in self._names():
                 said: object = {}
                 path, at_ms = os.path.join(self.folder, name), 0
                 with suppress(NotFound, ValueError, RecursionError, OSError):
@@ -291,12 +292,18 @@ class Trust:
             if _is_in_tree(base, self.layout):
                 raise _unwritable(base, "it is in this repository")
             self._base = os.path.join(base, "queenbee", "trusted")
-        mark = b""
-        with suppress(OSError, QueenError):
-            mark = safe_open.read(self._mark, 64)
-        # Without a mark, nothing was ever kept under this name.
-        name = _hash(os.fsencode(self.repository) + b"\0" + mark)
+        name = _hash(os.fsencode(self.repository) + b"\0" + self._marked())
         return os.path.join(self._base, name[:32])
+
+    def _names(self) -> Sequence[str]:
+        """Returns what is kept. Without a mark, that is nothing: anybody could name the folder."""
+        return safe_open.names_in(self.folder) if self._marked() else ()
+
+    def _marked(self) -> bytes:
+        """Returns what tells this clone from any other; empty if nothing was kept yet."""
+        with suppress(OSError, QueenError):
+            return safe_open.read(self._mark, 64)
+        return b""
 
     def _made(self) -> str:
         """Makes the folder, for this user alone, and the mark of this clone. Raises `OSError`,

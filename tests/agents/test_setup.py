@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from hives import QuickQueen, git
 
+from queenbee.agents import section
 from queenbee.agents.agent import Surroundings
 from queenbee.agents.files import file_edits
 from queenbee.agents.files.file_edits import UNCHANGED
@@ -427,6 +428,50 @@ def test_what_was_written_after_our_section_stays_when_it_goes(
         file.write("\n\n## Later\n")
     configure("codex", undo=True)
     assert (repo / "AGENTS.md").read_text() == "no final line ending\n\n## Later\n"
+
+
+@pytest.mark.parametrize("fence", ["```", "~~~~", "```markdown"])
+def test_a_section_that_somebody_quotes_is_not_ours(
+    repo: Path, configure: Configure, fence: str
+) -> None:
+    path, close = repo / "CLAUDE.md", fence.removesuffix("markdown")
+    quoted = f"# How\n\n{fence}\n{section.BEGIN}\nmine\n{section.END}\n{close}\nmore\n"
+    path.write_text(quoted)
+    configure("claude")
+    assert path.read_text().startswith(quoted)
+    assert path.read_text().count(section.BEGIN) == 2
+    before = path.read_text()
+    configure("claude")
+    assert path.read_text() == before
+    configure("claude", undo=True)
+    assert path.read_text() == quoted
+
+
+def test_a_section_below_a_fence_that_does_not_end_is_ours(
+    repo: Path, configure: Configure
+) -> None:
+    path = repo / "CLAUDE.md"
+    path.write_text("# How\n\n```\nopen\n")
+    configure("claude")
+    configure("claude")
+    assert path.read_text().count(section.BEGIN) == 1
+    configure("claude", undo=True)
+    assert path.read_text() == "# How\n\n```\nopen\n"
+
+
+def test_a_hook_of_another_whose_name_ends_like_ours_stays(
+    repo: Path, configure: Configure
+) -> None:
+    path = repo / ".claude" / "settings.json"
+    path.parent.mkdir()
+    command = "./scripts/audit-queen-hook --strict"
+    group = {"matcher": "Bash", "hooks": [{"type": "command", "command": command}]}
+    path.write_text(json.dumps({"hooks": {"PreToolUse": [group]}}))
+    before = path.read_text()
+    configure("claude")
+    assert json.loads(path.read_text())["hooks"]["PreToolUse"][0] == group
+    configure("claude", undo=True)
+    assert path.read_text() == before
 
 
 def test_an_old_section_is_replaced_where_it_is(repo: Path, configure: Configure) -> None:

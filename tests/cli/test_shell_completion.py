@@ -301,6 +301,30 @@ def test_a_hive_of_many_issues_offers_no_more_than_anyone_reads(
     assert len(Hive.open(beads.parent).issues.all()) >= 999
 
 
+@pytest.mark.parametrize("text", ["# my own\n", "", 'eval "$(_QUEEN_COMPLETE=bash_source queen)"'])
+def test_a_persons_own_file_is_not_written_over_also_behind_a_link(
+    quick: QuickQueen, tmp_path: Path, text: str
+) -> None:
+    place = tmp_path / "home" / ".local/share/bash-completion/completions/queen"
+    own = tmp_path / "dotfiles"
+    place.parent.mkdir(parents=True)
+    place.symlink_to(own)
+    own.write_text(text)
+    refused = quick("completion", "bash", "--install", env={"HOME": str(tmp_path / "home")})
+    assert (refused.code, "is not a file of queen completion" in refused.err) == (5, True)
+    assert (own.read_text(), place.is_symlink()) == (text, True)
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_one_of_an_older_version_is_replaced(quick: QuickQueen, tmp_path: Path, shell: str) -> None:
+    env = {"HOME": str(tmp_path / "home")}
+    first = quick("--json", "completion", shell, "--install", env=env).json
+    path = Path(first["path"])
+    path.write_text(first["script"].replace("response", "older"))
+    assert quick("completion", shell, "--install", env=env).code == 0
+    assert path.read_text() == first["script"]
+
+
 def test_it_is_installed_where_the_shells_look_for_it(quick: QuickQueen, tmp_path: Path) -> None:
     home = {"HOME": str(tmp_path / "home")}
     paths = {

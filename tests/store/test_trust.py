@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from queenbee.errors import Unwritable
 from queenbee.services.writing.seeing import note_typed
 from queenbee.store.layout import discover
-from queenbee.store.trust import Proposal, Trust
+from queenbee.store.trust import Proposal, Trust, of_setting
 
 TEST = Proposal("check", "make test")
 TEXTS = st.text(max_size=8)
@@ -88,9 +88,34 @@ def test_another_clone_at_the_same_place_asks_again(repo: Path, tmp_path: Path) 
         git(tmp_path, "clone", "-q", str(repo), str(at))
         (at / ".beads").mkdir(exist_ok=True)
         assert not is_seen(at)
+        trust(at).add([Proposal("check", "other")])
+        assert not is_seen(at)
         trust(at).add([TEST])
         assert is_seen(at)
         shutil.rmtree(at)
+
+
+def test_what_was_planted_for_a_clone_that_kept_nothing_yet_does_not_count(
+    repo: Path, asking: Path
+) -> None:
+    planted = trust(repo)
+    folder = Path(planted.folder)
+    folder.mkdir(0o700, parents=True)
+    folder.parent.chmod(0o700)
+    (folder / TEST.key).touch()
+    assert not is_seen(repo)
+    assert (planted.seen(), planted.before(TEST)) == ([], "")
+    planted.add([TEST])
+    assert is_seen(repo)
+
+
+def test_what_a_setting_has_done_is_not_agreed_to_as_options_of_the_same_words(repo: Path) -> None:
+    for name in ("land.signoff", "team.prune"):
+        [said] = of_setting(name, True)
+        [options] = of_setting("team.args", said.text.split(" "))
+        assert options.text == said.text
+        trust(repo).add([options])
+        assert not is_seen(repo, said)
 
 
 def test_what_is_forgotten_asks_again(repo: Path) -> None:

@@ -7,6 +7,7 @@ which a group may mix our handlers with others'. Flat: `{"hooks": {EVENT: [HANDL
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterator, Mapping
 
@@ -184,4 +185,5 @@ def _runs_only_the_hook(run: str) -> bool:
     if found is None:
         return False
     program, arguments = found[1] or found[3], found[2] or found[4] or ""
-    return program.rstrip("'\"").endswith("queen-hook") or " -m queenbee.hook.main" in arguments
+    is_hook = os.path.basename(program.strip("'\"")) == "queen-hook"
+    return is_hook or " -m queenbee.hook.main" in arguments

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 
 from queenbee.agents.files.hook_entries import refuse_other_bytes
 from queenbee.errors import Conflict, Unreadable
+
+_FENCED = re.compile(
+    r"^ {0,3}(`{3,}(?!`)|~{3,}(?!~))[^\n]*\n(?:[^\n]*\n)*? {0,3}\1[`~]*[ \t]*\r?$", re.MULTILINE
+)
+"""A block of code in Markdown: marks in it are quoted."""
 
 
 class Marked:
@@ -54,7 +60,10 @@ class Marked:
         return before.removesuffix(ours) + rest
 
     def _find(self, text: str) -> tuple[int, int] | None:
+        quoted = [each.span() for each in _FENCED.finditer(text)]
         start = _line_that_begins(text, self._mark, 0)
+        while any(first <= start < last for first, last in quoted):
+            start = _line_that_begins(text, self._mark, start + 1)
         if start < 0:
             return None
         end = _line_that_begins(text, self._end, start)
