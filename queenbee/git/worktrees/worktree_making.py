@@ -51,6 +51,7 @@ from queenbee.git.worktrees.half_made import (
 )
 from queenbee.git.worktrees.left_git_dirs import git_dirs_of, let_go, refuse_gone
 from queenbee.store import safe_open
+from queenbee.store.creating import make_state_dir
 from queenbee.store.droids.agent_callers import calling_agent
 from queenbee.store.droids.identity import checked_droid
 from queenbee.store.git_files.main_worktree import note_main
@@ -114,6 +115,7 @@ def add(
     if branch is not None:
         making.go_to(branch, base, issue_id if base is not None else None)
     holder = hive.actor_or_none or name
+    make_state_dir(hive.layout)  # Who works there is noted from now on.
     safe_open.make_folder(making.folder)
     with LongLock(os.path.join(making.folder, "lock"), holder=holder):
         making.begin()
