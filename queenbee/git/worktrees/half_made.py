@@ -90,7 +90,7 @@ def _is_locked(git_dir: str) -> bool:
 
 def _done(found: Worktree, branch: str, begun_at: str | None) -> str | None:
     """Returns what was done in a worktree, as a part of a sentence, or None."""
-    common_dir = os.path.dirname(os.path.dirname(found.git_dir))
+    common_dir = found.common_dir
     # `rev-parse` would take a tag of that name, `refs/tags/refs/heads/…`.
     tip = line(
         "show-ref", "--verify", "--hash", f"refs/heads/{branch}", cwd=common_dir, repository={}

@@ -96,7 +96,7 @@ def refuse_gone(common_dir: str, path: str, why: str) -> NoReturn:
 
 
 def _refuse_needed(place: Worktree, branch: str) -> None:
-    common_dir = os.path.dirname(os.path.dirname(place.git_dir))
+    common_dir = place.common_dir
     if worktree_note(place) is None:
         refuse_gone(common_dir, place.path, "QueenBee did not make it")
     above = os.path.dirname(place.path)
@@ -112,7 +112,7 @@ def _refuse_needed(place: Worktree, branch: str) -> None:
 
 def _staged(place: Worktree, head: str | None, name: str) -> str | None:
     """Returns a commit, on no branch, of what is staged; None if that is what the last one has."""
-    common_dir = os.path.dirname(os.path.dirname(place.git_dir))
+    common_dir = place.common_dir
     with tempfile.TemporaryDirectory(prefix="queen-index-") as folder:
         index = os.path.join(folder, "index")
         try:  # A lock of a git that was killed is in nobody's way then.

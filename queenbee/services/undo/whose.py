@@ -27,13 +27,11 @@ def refuse_another(hive: Services) -> None:
         agent.refuse_unknown("it takes nothing back")
     elif not is_agent():
         return
+    own = actor  # `--as` is believed where nothing else says.
     if agent is not None and agent.is_here:
-        own: str | None = agent.name
-    else:
-        found = find_actor(hive.layout, os.environ, None)
-        own = (
-            found[0] if found is not None else actor
-        )  # `--as` is believed where nothing else says.
+        own = agent.name
+    elif (found := find_actor(hive.layout, os.environ, None)) is not None:
+        own = found[0]
     is_own = actor is not None and (actor == own or actor.startswith(f"{own}."))  # A subagent.
     if not is_own or actor in SUPERVISORS:
         raise NotYours(

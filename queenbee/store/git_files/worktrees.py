@@ -46,13 +46,15 @@ _REFTABLE = ".invalid"
 class Worktree:
     """One working tree of a repository, with what is checked out in it."""
 
-    __slots__ = ("branch", "droid", "git_dir", "head", "linked", "path")
+    __slots__ = ("branch", "common_dir", "droid", "git_dir", "head", "linked", "path")
 
     def __init__(self, path: str, git_dir: str, common_dir: str) -> None:
         self.path: str = path
         """The top of the tree."""
         self.git_dir: str = git_dir
         """The worktree's own git directory."""
+        self.common_dir: str = common_dir
+        """The git directory that all worktrees share."""
         self.linked: bool = git_dir != common_dir
         """Whether it is not the main worktree."""
         self.branch: str | None = current_branch(git_dir)
