@@ -275,6 +275,21 @@ def test_no_branch_goes_with_it_but_the_one_that_was_made_for_it(tree: Path, nam
     assert {*branches(tree)} >= {"main", name}
 
 
+@pytest.mark.parametrize("is_merged", [False, True])
+def test_its_branch_stays_that_was_pushed_and_did_not_land(
+    tree: Path, tmp_path: Path, is_merged: bool
+) -> None:
+    git(tree, "init", "-q", "--bare", str(tmp_path / "there.git"))
+    git(tree, "remote", "add", "there", str(tmp_path / "there.git"))
+    path = Path(add(opened(tree), "ui").path)
+    commit_file(path, "new.txt", "x\n")
+    git(path, "push", "-q", "--set-upstream", "there", "ui")
+    if is_merged:
+        git(tree, "merge", "-q", "ui")
+    assert remove(opened(tree), "ui", force=True).keeps_branch == (not is_merged)
+    assert ("ui" in branches(tree)) == (not is_merged)
+
+
 def test_what_its_droid_reserved_by_hand_ends_with_it(tree: Path) -> None:
     add(opened(tree), "ui")
     Hive.open(tree.parent / "repo-ui", env={}).reservations.reserve(["src/**"])

@@ -17,7 +17,7 @@ from queenbee.git.ownership import (
     refuse_removing,
     worktree_note,
 )
-from queenbee.git.run import as_the_user, line
+from queenbee.git.run import as_the_user, is_ancestor, line
 from queenbee.git.touched import Owner
 from queenbee.git.trees.elsewhere import refuse_elsewhere
 from queenbee.git.trees.hidden import changed_of, hidden_files, way_to_show
@@ -45,6 +45,7 @@ from queenbee.store.git_files.worktrees import (
     Worktree,
     is_checkout,
     noted_trees,
+    target_ref,
     worktrees,
 )
 from queenbee.store.git_trees import git_tree, leads_to
@@ -309,7 +310,8 @@ def _removed(
     is_own_branch = _is_made_for(hive, place)
     kept = removal.run(branch_part(place.name), top).kept
     place.path = removal.path
-    keeps = place.branch is not None and not (drops and is_own_branch and _is_dropped(place, top))
+    drops = drops and is_own_branch and _is_dropped(hive, place, top)
+    keeps = place.branch is not None and not drops
     released = _end(hive, leases)
     return Removed(place, keeps, released, kept, aside, ignored)
 
@@ -489,8 +491,11 @@ def _is_made_for(hive: Services, place: Place) -> bool:
     return note is not None and note.branch == branch and is_made
 
 
-def _is_dropped(place: Place, top: str) -> bool:
-    """Returns whether the branch could go, too: git lets it if the main branch has it."""
+def _is_dropped(hive: Services, place: Place, top: str) -> bool:
+    """Returns whether the branch could go, too: the main branch has it, and git lets it."""
+    # Git alone would ask what the branch follows, such as itself at a remote.
+    if not is_ancestor(f"refs/heads/{place.branch}", str(target_ref(hive.layout)), cwd=top):
+        return False
     try:
         as_the_user("branch", "-q", "-d", "--", str(place.branch), cwd=top)
     except ExternalFailure:
