@@ -26,6 +26,7 @@ from queenbee.errors import (
     QueenError,
     Taken,
 )
+from queenbee.git.worktrees.worktree_care import abandon
 
 
 @pytest.fixture
@@ -359,6 +360,49 @@ def test_it_refuses_a_repository_in_it_with_commits_of_its_own(tree: Path) -> No
     git(own, "fetch", "-q", "origin")
     remove(opened(tree), "ui")
     assert not path.exists()
+
+
+@pytest.mark.parametrize("where", ["vendor/x", "a worktree of it"])
+def test_it_refuses_a_repository_in_it_with_a_rebase_under_way(tree: Path, where: str) -> None:
+    commit_file(tree, ".gitignore", "vendor/\n")
+    git(tree, "init", "-q", "--bare", str(tree.parent / "remote"))
+    git(tree, "push", "-q", str(tree.parent / "remote"), "main")
+    own = Path(add(opened(tree), "ui").path) / "vendor" / "x"
+    git(tree, "clone", "-q", "--branch=main", str(tree.parent / "remote"), str(own))
+    if where != "vendor/x":
+        git(own, "worktree", "add", "-q", "--detach", str(tree.parent / "other"))
+    at = own if where == "vendor/x" else tree.parent / "other"
+    git(at, "checkout", "-q", "--detach")
+    commit_file(at, "mine.txt", "x\n")
+    git(at, "-c", "sequence.editor=sed -i 1ibreak", "rebase", "-q", "-i", "origin/main")
+    with pytest.raises(Conflict, match=r"under way in a repository in .*vendor/x") as refused:
+        remove(opened(tree), "ui")
+    assert refused.value.details["files"] == [str(own)]
+    git(at, "rebase", "--abort")
+    with pytest.raises(Conflict, match="commits that no remote has"):
+        remove(opened(tree), "ui")
+
+
+@pytest.mark.parametrize("of", ["this repository", "another one"])
+def test_a_worktree_in_it_stays_somebodys(tree: Path, of: str) -> None:
+    commit_file(tree, ".gitignore", "mine/\n.env\n")
+    path = Path(add(opened(tree), "ui").path)
+    other = tree
+    if of != "this repository":
+        other = tree.parent / "other"
+        git(tree, "clone", "-q", str(tree), str(other))
+    inner = path / "mine" / "fix"
+    git(other, "worktree", "add", "-q", str(inner))
+    (inner / ".env").write_text("secret\n")
+    for force in (False, True):
+        with pytest.raises(Conflict, match=r"another worktree in .*mine/fix"):
+            remove(opened(tree), "ui", force=force)
+    with pytest.raises(Conflict, match="mine/fix"):
+        abandon(opened(tree), str(path))
+    assert (inner / ".env").read_text() == "secret\n"
+    git(other, "worktree", "move", str(inner), str(tree.parent / "fix"))
+    remove(opened(tree), "ui")
+    assert (tree.parent / "fix" / ".env").exists()
 
 
 def test_it_refuses_a_bare_repository_with_commits_of_its_own(tree: Path) -> None:

@@ -31,7 +31,11 @@ from queenbee.git.unfinished import (
     move_unkept,
 )
 from queenbee.git.unmerged import Neighbours
-from queenbee.git.worktrees.inner_repositories import ignored_with_nested, refuse_nested
+from queenbee.git.worktrees.inner_repositories import (
+    ignored_with_nested,
+    refuse_inner,
+    refuse_nested,
+)
 from queenbee.git.worktrees.preparing import end_setup
 from queenbee.git.worktrees.worktree_removal import begin, begun, refuse_mounts
 from queenbee.services.leases.edits import is_exempt
@@ -201,6 +205,7 @@ def _without_checkout(hive: Services, found: Worktree) -> Removed:
             stack.enter_context(Step.of(os.path.join(lines, each), found.path))
         place = Place(hive, found, None, None, ())
         refuse_removing(hive.layout, found)
+        refuse_inner(place.path, place.git_dir)
         refuse_nested(place.path, place.git_dir)
         is_ours = _is_as_it_was_left(found)
         kept = None if is_ours else keep_worktree(found, with_files=True, name=place.name)
@@ -294,6 +299,7 @@ def _removed(
     top = here.main_tree or here.common_dir
     _refuse_locked(place)
     refuse_mounts(place.path)
+    refuse_inner(place.path, place.git_dir)
     ignored = ignored_with_nested(place.path)
     leases = _leases(hive, place)
     drops = place.branch is not None and is_own(hive.layout, place.path)
@@ -310,8 +316,9 @@ def _removed(
     is_own_branch = _is_made_for(hive, place)
     kept = removal.run(branch_part(place.name), top).kept
     place.path = removal.path
-    drops = drops and is_own_branch and _is_dropped(hive, place, top)
-    keeps = place.branch is not None and not drops
+    keeps = place.branch is not None and not (
+        drops and is_own_branch and _is_dropped(hive, place, top)
+    )
     released = _end(hive, leases)
     return Removed(place, keeps, released, kept, aside, ignored)
 
