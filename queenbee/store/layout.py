@@ -68,9 +68,7 @@ class Layout:
         )
         self.git_dir: str | None = here.git_dir if here else None
         """The git directory of the working tree that we are in; None outside git."""
-        self.tree_id_paths: tuple[str, ...] = tree_id_paths(
-            state_dir, self.git_dir, linked=self.worktree is not None
-        )
+        self.tree_id_paths: tuple[str, ...] = tree_id_paths(state_dir, self.git_dir, self.worktree)
         """Where the id of this working tree may be; the first that can be written has it."""
         self._name_files()
         anchors = [home.tree, home.common_dir] if home else [self.root]
@@ -261,7 +259,9 @@ def _identity(path: str) -> tuple[int, int] | None:
     return status.st_dev, status.st_ino
 
 
-def tree_id_paths(state_dir: str, git_dir: str | None, *, linked: bool) -> tuple[str, ...]:
+def tree_id_paths(
+    state_dir: str, git_dir: str | None, linked: str | bool | None
+) -> tuple[str, ...]:
     """Returns where the id of a working tree may be: `docs/format.md`, section "Places"."""
     own_name = f"worktree-{os.path.basename(git_dir)}" if git_dir and linked else "main"
     kept = os.path.join(state_dir, "trees", own_name)

@@ -28,7 +28,7 @@ def read_tree_id(layout: Layout, place: Worktree | None = None) -> str | None:
     """Returns the id of the working tree (or of another `place`), or None if it has none yet."""
     paths = layout.tree_id_paths
     if place is not None:
-        paths = tree_id_paths(layout.state_dir, place.git_dir, linked=place.linked)
+        paths = tree_id_paths(layout.state_dir, place.git_dir, place.linked)
     return next((found for found in map(_read, paths) if found is not None), None)
 
 
