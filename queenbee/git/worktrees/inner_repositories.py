@@ -60,7 +60,9 @@ def refuse_inner(path: str, git_dir: str) -> None:
     for each in repositories(path):
         with suppress(Unreadable):
             here = git_tree(each)
-            if here is not None and here.linked and not f"{here.common_dir}/".startswith(own):
+            if here is None or here.tree != each or not here.linked:
+                continue
+            if not f"{here.common_dir}/".startswith(own):
                 moves = suggested("git worktree move", each, f"{path}.{os.path.basename(each)}")
                 removes = suggested("git worktree remove", each)
                 raise Conflict(
