@@ -297,8 +297,6 @@ class TestAWorktreeThatIsCleared:
         aside = repo.with_name("repo-ui.set-aside-1") / "lib"
         assert (head(aside), git(aside, "diff", "--cached", "--name-only")) == (wanted, "c.py\n")
         git(repo, "worktree", "repair", str(moved))
-        config = repo.joinpath(".git", "worktrees", "repo-ui", "modules", "lib", "config")
-        git(repo, "config", f"--file={config}", "core.worktree", str(moved / "lib"))
         assert head(moved / "lib") == wanted
         assert git(moved / "lib", "status", "--porcelain") == "A  c.py\n"
         assert git(moved, "status", "--porcelain") == " M lib\n"

@@ -291,11 +291,13 @@ class WorktreeMender:
         if git_dir is not None:
             layout, name = self._hive.layout, branch_part(name)
             kept = let_go(layout, git_dir, self._path, branch=self._branch, name=name)
-            if any(map(has_work, in_modules(git_dir))):
+            inner = in_modules(git_dir)
+            self._have_no_folder(inner)  # Where they were, there will be others.
+            if any(map(has_work, inner)):
                 modules = os.path.join(git_dir, "modules")  # Of a folder that was moved, perhaps.
                 copy = free_name(modules)
                 shutil.copytree(modules, copy, symlinks=True, copy_function=_copied)
-                yield self._modules_aside(name, "submodules have what no remote has", copy)
+                yield self._set_aside(name, "submodules have what no remote has", copy)
         self._make()
         yield kept_of_gone(self._path, kept)
 
@@ -308,11 +310,15 @@ class WorktreeMender:
 
     def _modules_aside(self, name: str, why: str, top: str) -> str:
         """Sets repositories of submodules aside whose folders are gone: one, or all in a folder."""
-        for each in (top, *repositories(top)):
+        self._have_no_folder((top, *repositories(top)))
+        return self._set_aside(name, why, top)
+
+    def _have_no_folder(self, found: Iterable[str]) -> None:
+        """Has repositories of submodules be those of the folder that leads to them."""
+        for each in found:
             unset = ("config", f"--file={os.path.join(each, 'config')}", "--unset-all")
             with suppress(ExternalFailure):
                 as_the_user(*unset, "core.worktree", cwd=self._common_dir)
-        return self._set_aside(name, why, top)
 
     def _remove_locks(self, git_dir: str) -> None:
         """Removes the locks of a git that was killed. Raises `Conflict` while one is at work."""
