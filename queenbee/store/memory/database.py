@@ -408,7 +408,7 @@ class Database:
         """Removes a file that was set aside."""
         for suffix in _SUFFIXES:
             with suppress(FileNotFoundError):
-                os.unlink(aside + suffix)
+                safe_open.unlink(aside + suffix)
 
     def aside(self) -> list[str]:
         """Returns the paths of the files that were set aside, oldest first."""
