@@ -268,6 +268,8 @@ class Assignment(Grant):
     assigned_by: Text = Text("assigned_by")
     status: Text = Text("status", "active")
     worktree: OptionalText = OptionalText("worktree")
+    tree_id: OptionalText = OptionalText("tree_id")
+    """The linked worktree in which it was claimed, by the id that the tree keeps."""
     reason: OptionalText = OptionalText("reason")
     previous_droid: OptionalText = OptionalText("previous_droid")
     landed: Commit = Commit("landed")
@@ -308,7 +310,7 @@ class Reservation(Grant):
     session: OptionalText = OptionalText("session")
     worktree: OptionalText = OptionalText("worktree")
     tree_id: OptionalText = OptionalText("tree_id")
-    """The working tree in which an announcement was made, by the id that the tree keeps."""
+    """The working tree of an edit or an announcement, by the id that the tree keeps."""
     branch: OptionalText = OptionalText("branch")
     superseded_by: OptionalText = OptionalText("superseded_by")
     follows: Ids = Ids("follows")

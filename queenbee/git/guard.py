@@ -25,7 +25,7 @@ from queenbee.services.leases.edits import is_exempt
 from queenbee.store.droids.agent_processes import process_of
 from queenbee.store.droids.liveness import callers
 from queenbee.store.droids.presence import last_ms
-from queenbee.store.git_files.tree_id import read_tree_id
+from queenbee.store.git_files.tree_id import is_of_tree, read_tree_id
 from queenbee.store.git_files.worktrees import target_branch, worktrees
 from queenbee.store.git_trees import git_tree
 from queenbee.store.logbook import note
@@ -301,7 +301,8 @@ def refusals(
     """
     ours = _droids_on(hive, branch) if branch else ()
     nameless = hive.actor_or_none is None
-    tree_id = None if _lands(hive, env) else read_tree_id(hive.layout)
+    here = read_tree_id(hive.layout)
+    tree_id = None if _lands(hive, env) else here
     asker = Asker(_name(hive), exclusive=False, tree_id=tree_id)
     found = []
     for path, leases in hive.reservations.covering(list(paths)).items():
@@ -310,7 +311,7 @@ def refusals(
             for lease in leases
             if stand_against(lease, asker)
             and lease.droid not in ours
-            and not (nameless and lease.session and lease.worktree == hive.layout.worktree)
+            and not (nameless and lease.session and is_of_tree(lease, here))
         ]
         if against and not is_exempt(hive.layout, path):
             found.append(Refusal(path, against[0], hive.now_ms()))

@@ -26,6 +26,7 @@ from queenbee.services.leases.edits import is_exempt
 from queenbee.services.waiting.landing_record import lands_meanwhile
 from queenbee.store import safe_open
 from queenbee.store.droids import roster
+from queenbee.store.git_files.tree_id import is_of_tree, read_tree_id
 from queenbee.store.git_files.worktrees import are_several, lands_on_remote, target_ref
 
 if TYPE_CHECKING:
@@ -192,9 +193,13 @@ class Owner:
         self._known_as = self.worktree if place.linked else None
 
     @cached_property
+    def _tree_id(self) -> str | None:
+        return read_tree_id(self._hive.layout, self.place)
+
+    @cached_property
     def droid(self) -> str | None:
         """Whose work it is, or None if no record says."""
-        return self.place.droid or _last_droid(self._hive, self._known_as, self.branch)
+        return self.place.droid or _last_droid(self._hive, self._tree_id, self.branch)
 
     @cached_property
     def issue_id(self) -> str | None:
@@ -206,8 +211,12 @@ class Owner:
 
     def latest(self, given: Iterable[Assignment]) -> str | None:
         """Returns the issue of the last of these assignments that its droid has there."""
-        there = (None, self._known_as)
-        theirs = [each for each in given if each.droid == self.droid and each.worktree in there]
+        theirs = [
+            each
+            for each in given
+            if each.droid == self.droid
+            and is_of_tree(each, self._tree_id, droid=self.droid, folder=self._known_as)
+        ]
         last = max(theirs, key=lambda each: (each.updated_at, each.id), default=None)
         return last.issue_id if last is not None else None
 
@@ -556,19 +565,15 @@ def _stamp(file: str) -> list[int] | None:
     return [status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino]
 
 
-def _last_droid(hive: Services, worktree: str | None, branch: str | None) -> str | None:
-    """Returns the droid that was last given something in a worktree, or edits on its branch; None
-    if no record says.
+def _last_droid(hive: Services, tree_id: str | None, branch: str | None) -> str | None:
+    """Returns the droid that last took something in a working tree, or edits on its branch; None if
+    no record says.
     """
-    theirs: list[Assignment | Reservation] = [
-        lease
-        for lease in hive.reservations.find()
-        if (branch is not None and lease.branch == branch)
-        or (worktree is not None and lease.worktree == worktree)
-    ]
-    if worktree is not None:
-        given = hive.assignments.find(status="all")
-        theirs += [each for each in given if each.worktree == worktree]
+    leases = hive.reservations.find()
+    every: list[Assignment | Reservation] = [*leases, *hive.assignments.find(status="all")]
+    theirs: list[Assignment | Reservation]
+    theirs = [each for each in leases if branch is not None and each.branch == branch]
+    theirs += [each for each in every if is_of_tree(each, tree_id)]
     return max(theirs, key=lambda each: each.age).droid if theirs else None
 
 

@@ -18,6 +18,7 @@ from queenbee.git.lines import shown
 from queenbee.hook import answers
 from queenbee.hook.events import AFTER_EDIT
 from queenbee.store import safe_open
+from queenbee.store.git_files.tree_id import is_of_tree, read_tree_id
 from queenbee.store.whole_files import forget_old, keep, recall
 
 if TYPE_CHECKING:
@@ -84,9 +85,11 @@ def answer(event: Event, hive: Services, statuses: Sequence[PathStatus]) -> Answ
 
 def _is_announced(status: PathStatus, hive: Services) -> bool:
     """Returns whether somebody edits a file in another worktree."""
-    own = (hive.actor_or_none, hive.layout.worktree)
+    droid, folder, tree_id = hive.actor_or_none, hive.layout.worktree, read_tree_id(hive.layout)
     return any(
-        not lease.exclusive and (lease.droid, lease.worktree) != own for lease in status.leases
+        not lease.exclusive
+        and not (lease.droid == droid and is_of_tree(lease, tree_id, droid=droid, folder=folder))
+        for lease in status.leases
     )
 
 

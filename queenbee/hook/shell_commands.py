@@ -16,7 +16,7 @@ from queenbee.git.run import without_programs
 from queenbee.hook import answers
 from queenbee.hook.session_events import open_hive
 from queenbee.store import safe_open
-from queenbee.store.git_files.tree_id import branch_of, read_tree_id
+from queenbee.store.git_files.tree_id import branch_of, is_of_tree, read_tree_id
 from queenbee.store.git_files.worktrees import are_several
 from queenbee.store.layout import discover
 
@@ -187,7 +187,7 @@ def _of_tree(folder: str, words: str, event: Event, env: Mapping[str, str]) -> s
     hive = open_hive(layout, env, event)
     tree_id = read_tree_id(layout)  # None if nothing was announced in it yet.
     leases = [each for each in hive.reservations.find() if not _is_own(each, hive, event)]
-    others = [each for each in leases if tree_id is not None and each.tree_id == tree_id]
+    others = [each for each in leases if not each.exclusive and is_of_tree(each, tree_id)]
     others += _with_changes(hive, [each for each in leases if each.exclusive])
     if not others:
         return ""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from queenbee._typed import typed
 from queenbee.core.kinds import ISSUES
 from queenbee.core.leases import assignment_end_ms, is_absurd, repaired_end_ms
@@ -11,10 +13,20 @@ from queenbee.core.reviews.review import REVIEW
 from queenbee.core.standing import superseded_assignments
 from queenbee.core.text import mentioned, some, suggested
 from queenbee.core.timestamps import format_duration, format_ms, instant_ms
-from queenbee.errors import InvalidInput, NotFound, NotReady, NotYours, Taken, Untrusted
+from queenbee.errors import (
+    InvalidInput,
+    NotFound,
+    NotReady,
+    NotYours,
+    Taken,
+    Unreadable,
+    Untrusted,
+    Unwritable,
+)
 from queenbee.services.waiting.pauses import waits
 from queenbee.store import waiting_line
 from queenbee.store.droids.identity import checked_droid
+from queenbee.store.git_files.tree_id import keep_tree_id
 
 TYPE_CHECKING = False  # Spares the 9 ms that typing takes.
 if TYPE_CHECKING:
@@ -109,8 +121,7 @@ class Assignments:
 
     def stage_claim(self, tx: Transaction, issue_id: str) -> Assignment:
         """Takes an issue for the actor in a transaction that has checked that it is ready."""
-        said = {"worktree": self._store.layout.worktree, "reason": None}
-        return self._stage(tx, issue_id, self._store.own_actor, said)
+        return self._stage(tx, issue_id, self._store.own_actor, self._here())
 
     @typed
     def assign(
@@ -143,7 +154,7 @@ class Assignments:
                 return None
             reason = "; ".join(filter(None, (why, unfinished)))
             self._move(tx, current, self._store.actor, reason)
-            said = {"worktree": self._store.layout.worktree, "reason": reason}
+            said = {**self._here(), "reason": reason}
             return self._stage(tx, held.issue_id, self._store.actor, said, previous=current)
 
     def stage_return(
@@ -162,7 +173,7 @@ class Assignments:
         if had is not None:
             if has is None:
                 self._refuse_taken(had.issue_id, had.droid, None, None)
-            said = {"worktree": had.worktree, "reason": had.reason}
+            said = {**_where(had.worktree, had.tree_id), "reason": had.reason}
             self._stage(tx, had.issue_id, had.droid, said, previous=has)
         for each, what in ((has, "Taken back"), (had, "Given back to you")):
             if each is not None and each.droid != actor:
@@ -369,8 +380,6 @@ class Assignments:
         place: PlaceInLine | None = None,
     ) -> Assignment:
         actor, reason, worktree = self._store.actor, said["reason"], said["worktree"]
-        if droid == actor:  # Another droid's worktree is not known here.
-            said = {**said, "worktree": said["worktree"] or self._store.layout.worktree}
         self._look(issue_id, reason, *([f"Reassigned to {droid}", "Assigned"] if reason else []))
         self._store.check_rows()
         with self._store.transaction() as tx:
@@ -381,20 +390,33 @@ class Assignments:
                 if place is not None:
                     place.take()
                 raise
+            # Another droid's worktree is not known here.
+            where = self._here(worktree) if droid == actor else _where(worktree)
             if current is not None and current.droid == droid:
-                if worktree in (None, current.worktree):
+                if all(where[each] in (None, current.get(each)) for each in where):
                     return current
-                return Assignment(tx.update(KIND, current.id, {"worktree": worktree}))
+                return Assignment(tx.update(KIND, current.id, where))
             if not reassign:
                 self._refuse_taken(issue_id, droid, current, place)
             if current is not None:
                 self._move(tx, current, droid, reason)
-            given = self._stage(tx, issue_id, droid, said, previous=current)
+            given = self._stage(tx, issue_id, droid, {**said, **where}, previous=current)
             if droid != actor:
                 title = f": {issue.title}" if issue is not None and issue.title else ""
                 body = _said("Assigned", actor, reason)
                 _tell(tx, actor, droid, issue_id, f"Assigned{title}", body)
             return given
+
+    def _here(self, worktree: str | None = None) -> dict[str, str | None]:
+        """Returns what an assignment made here says of its place: also which working tree that is,
+        unless it is for another `worktree`. Call it in a transaction.
+        """
+        layout, found = self._store.layout, None
+        if layout.worktree is not None and worktree in (None, layout.worktree):
+            worktree = layout.worktree
+            with suppress(Unreadable, Unwritable):
+                found = keep_tree_id(layout)
+        return _where(worktree, found)
 
     def _refuse_taken(
         self, issue_id: str, droid: str, current: Assignment | None, place: PlaceInLine | None
@@ -637,6 +659,10 @@ def taken(
         holder=current.droid,
         assignment=current.to_dict(),
     )
+
+
+def _where(worktree: str | None, tree_id: str | None = None) -> dict[str, str | None]:
+    return {"worktree": worktree, "tree_id": tree_id}
 
 
 def _tell(tx: Transaction, actor: str, droid: str, issue_id: str, subject: str, body: str) -> None:

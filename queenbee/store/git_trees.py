@@ -21,7 +21,7 @@ _MOST_INCLUDES = 10
 """As deep as git follows the files that its configuration includes."""
 _BLANKS = " \t\r\n"
 """What git takes for blanks in its configuration, and no other character."""
-_entries: dict[str, Sequence[tuple[str, str, str]]] = {}
+_entries: dict[bytes, Sequence[tuple[str, str, str]]] = {}
 """What the texts of some config files say."""
 _MOST_ENTRIES = 8
 _ESCAPED = {"n": "\n", "t": "\t", "b": "\b", "\n": ""}
@@ -144,9 +144,9 @@ def is_at_home(git_dir: str, common_dir: str) -> bool:
     """Returns whether the git directory of a linked worktree names the repository that has it."""
     try:
         said = os.path.join(git_dir, whole(os.path.join(git_dir, "commondir")))
-    except Unreadable:
+        return os.path.samefile(said, common_dir)
+    except (OSError, Unreadable):
         return False
-    return os.path.realpath(said) == os.path.realpath(common_dir)
 
 
 def _main_tree(common_dir: str) -> str | None:
@@ -255,9 +255,9 @@ def config_value(
     """
     value = None
     for current, key, said in config_entries(path):
-        if (current, key) == (section, name):
+        if key == name and current == section:
             value = said
-        elif (current, key) == ("include", "path") and includes:
+        elif key == "path" and current == "include" and includes:
             beside = os.path.join(os.path.dirname(path), os.path.expanduser(said))
             value = config_value(beside, section, name, includes=includes - 1) or value
     return value
@@ -268,17 +268,18 @@ def config_entries(path: str) -> Sequence[tuple[str, str, str]]:
     setting in one of git's config files, in order; nothing of one that cannot be read.
     """
     try:
-        # Not as `utf-8-sig`: Python loads that when it is first used, which may be without a
-        # descriptor left to open it.
-        with open(path, encoding="utf-8", errors="surrogateescape", newline="") as file:
-            text = file.read().removeprefix("\ufeff")
+        with open(path, "rb", buffering=0) as file:
+            data = file.read()
     except OSError:
         return ()
-    if text not in _entries:  # A landing asks some hundred times.
+    if data not in _entries:  # A landing asks some hundred times.
         if len(_entries) >= _MOST_ENTRIES:
             _entries.clear()
-        _entries[text] = [*_entries_in(text.replace("\r\n", "\n"))]
-    return _entries[text]
+        # Not as `utf-8-sig`: Python loads that when it is first used, which may be without a
+        # descriptor left to open it.
+        text = data.decode("utf-8", "surrogateescape").removeprefix("\ufeff")
+        _entries[data] = [*_entries_in(text.replace("\r\n", "\n"))]
+    return _entries[data]
 
 
 def _entries_in(text: str) -> Iterator[tuple[str, str, str]]:

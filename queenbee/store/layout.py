@@ -68,7 +68,7 @@ class Layout:
         )
         self.git_dir: str | None = here.git_dir if here else None
         """The git directory of the working tree that we are in; None outside git."""
-        self.tree_id_paths: tuple[str, ...] = _tree_id_paths(state_dir, here)
+        self.tree_id_paths: tuple[str, ...] = tree_id_paths(state_dir, self.git_dir, self.worktree)
         """Where the id of this working tree may be; the first that can be written has it."""
         self._name_files()
         anchors = [home.tree, home.common_dir] if home else [self.root]
@@ -259,10 +259,13 @@ def _identity(path: str) -> tuple[int, int] | None:
     return status.st_dev, status.st_ino
 
 
-def _tree_id_paths(state_dir: str, here: GitTree | None) -> tuple[str, ...]:
-    own_name = f"worktree-{os.path.basename(here.git_dir)}" if here and here.linked else "main"
+def tree_id_paths(
+    state_dir: str, git_dir: str | None, linked: str | bool | None
+) -> tuple[str, ...]:
+    """Returns where the id of a working tree may be: `docs/format.md`, section "Places"."""
+    own_name = f"worktree-{os.path.basename(git_dir)}" if git_dir and linked else "main"
     kept = os.path.join(state_dir, "trees", own_name)
-    return (os.path.join(here.git_dir, "queenbee-tree"), kept) if here else (kept,)
+    return (os.path.join(git_dir, "queenbee-tree"), kept) if git_dir else (kept,)
 
 
 def _looks_like_a_hive(beads: str) -> bool:

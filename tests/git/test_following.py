@@ -185,6 +185,17 @@ def test_what_was_committed_since_comes_along_and_what_is_not_committed_stays(
     assert (tree / "theirs").exists()
 
 
+def test_a_file_that_was_only_touched_gets_what_landed(
+    quick: QuickQueen, repo: Path, tree: Path
+) -> None:
+    set_up(quick, repo, tree, "merge")
+    commit_file(repo, "a", "theirs\n")
+    done = landing(quick, tree, f"touch -d 2001-01-01 {tree}/a")
+    assert (done.code, "stays" in done.out) == (0, False), done
+    assert (tree / "a").read_text() == "theirs\n"
+    assert git(tree, "status", "--porcelain") == ""
+
+
 def test_a_file_that_git_ignores_is_not_overwritten(
     quick: QuickQueen, repo: Path, tree: Path
 ) -> None:

@@ -285,6 +285,16 @@ def test_a_person_does_not_commit_over_a_session_of_another_worktree(
     assert try_git("commit", "-m", "mine").returncode == 1
 
 
+def test_a_person_does_not_commit_over_a_session_of_another_clone(
+    repo: Path, hold: Hold, quick: QuickQueen
+) -> None:
+    assert hold("a.py", droid="claude-1b4e28ba", session="1b4e28ba-2fa1").tree_id
+    assert quick("guard", "check", "a.py", "--json", as_=None).json["held"] == []
+    (repo / ".git" / "queenbee-tree").unlink()  # As it is in a clone of this one.
+    (held,) = quick("guard", "check", "a.py", "--json", as_=None).json["held"]
+    assert held["path"] == "a.py"
+
+
 # Merges and rebases
 
 

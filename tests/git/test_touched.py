@@ -58,6 +58,16 @@ def edit(tree: Path, line: int, name: str = "ten.txt") -> None:
     (tree / name).write_text("\n".join(lines) + "\n")
 
 
+def test_a_droid_in_a_folder_of_that_name_elsewhere_has_no_work_here(
+    repo: Path, mine: Path, worktree: Worktree
+) -> None:
+    other, elsewhere = worktree("other"), repo.parent / "elsewhere" / "other"
+    git(repo, "worktree", "add", "-q", "-b", "elsewhere", str(elsewhere))
+    Hive.open(elsewhere, droid="api", env={}).reservations.reserve(["x"], session="s")
+    edit(other, 4)
+    assert one(mine).droid is None
+
+
 def test_an_uncommitted_edit_of_another_worktree_is_seen(mine: Path, worktree: Worktree) -> None:
     other = worktree("other", "api")
     assert not seen(mine, "ten.txt").touches

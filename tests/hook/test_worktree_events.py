@@ -95,6 +95,34 @@ def test_removed_it_gives_back_its_issues_and_leases(repo: Path, made: Path) -> 
     assert git(repo, "show", f"{kept}:draft") == "x"
 
 
+def test_removed_it_takes_nothing_of_another_in_a_folder_of_that_name(
+    repo: Path, made: Path
+) -> None:
+    """Also on another machine, and of a version that did not say which worktree it was."""
+    rows = [{"id": f"qb-{number}", "title": "x", "status": "open"} for number in (1, 2)]
+    write_lines(repo / ".beads" / "issues.jsonl", *rows)
+    other = repo.parent / "elsewhere" / made.name
+    git(repo, "worktree", "add", "-q", "-b", "bob", str(other))
+    bob = Hive.open(other, droid="bob", env={})
+    bob.assignments.claim("qb-1")
+    bob.reservations.reserve(["a"], session="s", issue_id="qb-1")
+    bob.reservations.reserve(["b"], exclusive=False, issue_id="")
+    Hive.open(repo, droid="bob", env={}).assignments.claim("qb-2", worktree=made.name)
+    assert removed(repo, made)[0] == 0
+    left = Hive.open(repo, droid="lead", env={})
+    assert [each.droid for each in left.assignments.find()] == ["bob", "bob"]
+    assert [each.pattern for each in left.reservations.find()] == ["a", "b"]
+
+
+def test_removed_it_gives_back_what_others_took_in_it(repo: Path, made: Path) -> None:
+    bob = Hive.open(made, droid="bob", env={})
+    bob.assignments.claim("qb-1")
+    bob.reservations.reserve(["a"], session="s")
+    assert removed(repo, made)[0] == 0
+    left = Hive.open(repo, droid="lead", env={})
+    assert not left.assignments.find() and not left.reservations.find()
+
+
 def test_commits_that_have_not_landed_stay_on_their_branch(repo: Path, made: Path) -> None:
     commit_file(made, "new", "x")
     assert removed(repo, made)[0] == 0

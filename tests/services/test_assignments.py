@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hives import Clock, environment, records, snapshot, write_lines, write_settings
+from hives import Clock, environment, git, records, snapshot, write_lines, write_settings
 
 from queenbee import Hive
 from queenbee.errors import (
@@ -17,6 +17,7 @@ from queenbee.errors import (
     Taken,
     UnknownDroid,
 )
+from queenbee.store.git_files.tree_id import read_tree_id
 from queenbee.store.memory.recorded import Recorded
 
 pytestmark = pytest.mark.both_engines
@@ -54,6 +55,21 @@ def test_a_claim_is_one_line_with_the_fields_of_the_records_document(
             "rev": 1,
         }
     ]
+
+
+def test_a_claim_says_in_which_worktree_it_was_made_last(repo: Path) -> None:
+    """Two clones may have folders of one name."""
+    issues(repo / ".beads", "qb-42")
+    said = []
+    for name in ("one", "two"):
+        tree = repo.parent / name / "ui"
+        git(repo, "worktree", "add", "-q", "-b", name, str(tree))
+        hive = Hive.open(tree, droid="ui", env=environment())
+        hive.assignments.claim("qb-42")
+        assert hive.assignments.claim("qb-42").rev == len(said) + 1
+        said.append((hive.assignments.claim("qb-42").worktree, read_tree_id(hive.layout)))
+        assert hive.assignments.claim("qb-42").tree_id == said[-1][1]
+    assert said[0] != said[1]
 
 
 def test_claiming_again_returns_the_same_claim_and_writes_nothing(

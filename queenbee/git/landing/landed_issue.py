@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -49,7 +48,9 @@ from queenbee.services.waiting.landing_record import issues_landing
 from queenbee.services.work.members import to_land
 from queenbee.services.writing.secrets import redacted
 from queenbee.store import giving_up
-from queenbee.store.git_files.worktrees import commit_at
+from queenbee.store.droids import roster
+from queenbee.store.git_files.tree_id import is_of_tree, read_tree_id
+from queenbee.store.git_files.worktrees import commit_at, worktrees
 from queenbee.store.trust import of_setting
 from queenbee.workflows.completing import GOOD, Completion, check, complete
 
@@ -409,10 +410,7 @@ class _IssueWork(Work):
         """
         unread = self.hive.messages.inbox(unread=True, droid=offer.droid)
         # An offer names one issue. Mail about another of the droid's is looked at in its own turn.
-        whose = (offer.droid, os.path.basename(offer.tree))
-        found = self.hive.assignments.find()
-        has: list[str | None]
-        has = [each.issue_id for each in found if {each.droid, each.worktree} & {*whose}]
+        has: list[str | None] = [*_issues_of(self.hive, offer)]
         if offer.issue_id not in (has or [None]):
             return True
         if any(stops_landing(each, [offer.issue_id, *has]) for each in unread):
@@ -648,15 +646,30 @@ def _kept_options(asked: Request) -> str:
     return message + " --next" * asked.take_next
 
 
+def _issues_of(hive: Hive, offer: Offer) -> list[str]:
+    """Returns the issues of the droid that offers a branch, and of those whose worktree that is: an
+    offer may name anybody.
+    """
+    layout, entry = hive.layout, roster.at(hive.layout, offer.tree)
+    trees = [each for each in worktrees(layout) if each.path == offer.tree]
+    ids = [read_tree_id(layout, each) for each in trees]
+    whose = {offer.droid, entry and entry.name, *(each.droid for each in trees)}
+    return [
+        each.issue_id
+        for each in hive.assignments.find()
+        if each.droid in whose or any(is_of_tree(each, tree_id) for tree_id in ids)
+    ]
+
+
 def _refuse_lost(hive: Hive) -> None:
     """Raises `NotYours` if the last issue that the actor had in this worktree was taken from it,
     and another has it or has completed it.
     """
-    here = hive.layout.worktree
+    here, tree_id = hive.layout.worktree, read_tree_id(hive.layout)
     had = [
         each
         for each in hive.assignments.find(droid=hive.actor, status="all")
-        if each.worktree == here
+        if each.worktree == here and is_of_tree(each, tree_id, droid=each.droid, folder=here)
     ]
     if not had or ended_by(had[-1]) is None or had[-1].status == "completed":
         return

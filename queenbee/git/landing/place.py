@@ -315,7 +315,7 @@ class Place:
 
     def is_ancestor(self, before: str, after: str) -> bool:
         """Returns whether a commit comes before another, or is the same."""
-        return is_ancestor(before, after, cwd=self.tree)
+        return before == after or is_ancestor(before, after, cwd=self.tree)
 
     def cannot_move(self, head: str, said: str, way: str = "") -> MainBlocked:
         """Returns the refusal for a commit that git does not check out in the main worktree, with

@@ -40,6 +40,7 @@ from queenbee.services.waiting.landing_turn import lines_dir
 from queenbee.store import safe_open
 from queenbee.store.callers.agent_above import is_agent
 from queenbee.store.droids.agent_callers import calling_agent
+from queenbee.store.git_files.tree_id import is_of_tree, read_tree_id
 from queenbee.store.git_files.worktrees import (
     CLOSED,
     Worktree,
@@ -88,6 +89,8 @@ class Place:
         self.droid: str | None = owner.droid
         self.is_named: bool = found.droid is not None
         """Whether the worktree itself remembers its droid."""
+        self.tree_id: str | None = read_tree_id(hive.layout, found)
+        """It is known as long as this: the file goes with the worktree."""
         self.issue_id: str | None = owner.latest(under_way)
         """The issue that the droid works on there; not one that it has completed."""
         self.unlanded: int | None = unlanded
@@ -401,10 +404,7 @@ def _claimed(hive: Services, place: Place) -> list[Assignment]:
         each
         for each in hive.assignments.find()
         if place.linked
-        and (
-            each.worktree == place.name
-            or (each.worktree is None and place.droid is not None and each.droid == place.droid)
-        )
+        and is_of_tree(each, place.tree_id, droid=place.found.droid, folder=place.name)
     ]
 
 
@@ -511,8 +511,8 @@ def _leases(hive: Services, place: Place) -> list[Reservation]:
     return [
         lease
         for lease in hive.reservations.find()
-        if lease.worktree == place.name
-        or (lease.worktree is None and sole and lease.droid == place.droid)
+        if (sole or lease.worktree is not None or lease.tree_id)
+        and is_of_tree(lease, place.tree_id, droid=place.found.droid, folder=place.name)
     ]
 
 

@@ -14,7 +14,7 @@ from queenbee.core.glob import pattern as glob
 from queenbee.core.leases import NEVER_MS, serves
 from queenbee.errors import BadPattern, InvalidInput, NotFound
 from queenbee.services.leases.paths import path_of
-from queenbee.store.git_files.tree_id import read_tree_id
+from queenbee.store.git_files.tree_id import is_of_tree, read_tree_id
 from queenbee.store.settings import OFF, SHARED
 
 if TYPE_CHECKING:
@@ -169,7 +169,7 @@ def announced_here(reservations: Reservations) -> list[Reservation]:
     return [
         lease
         for lease in live
-        if lease.session and not lease.exclusive and tree_id and lease.tree_id == tree_id
+        if lease.session and not lease.exclusive and is_of_tree(lease, tree_id)
     ]
 
 

@@ -384,7 +384,7 @@ class Reservations:
         return leases.Asker(
             self.store.actor,
             exclusive=exclusive,
-            tree_id=self._tree_id(keep=not exclusive) if alone else None,
+            tree_id=self._tree_id(keep=not exclusive or bool(session)) if alone else None,
             session=session,
         )
 
@@ -418,12 +418,11 @@ class Reservations:
         layout = self.store.layout
         origin: dict[str, object] = dict(self.store.grant_marks)
         if asker.session:
-            origin |= {"session": asker.session, "worktree": layout.worktree}
+            origin["session"] = asker.session
         if branch := tree_id.branch_of(layout):
             origin["branch"] = branch
-        if not asker.exclusive:
-            origin["worktree"] = layout.worktree
-            origin["tree_id"] = asker.tree_id
+        if asker.session or not asker.exclusive:
+            origin |= {"worktree": layout.worktree, "tree_id": asker.tree_id}
         return origin
 
     def _wanted(self, patterns: Sequence[str]) -> dict[str, str]:

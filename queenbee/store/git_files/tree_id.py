@@ -12,18 +12,39 @@ from queenbee.core.ids import RANDOM_BYTES, ulid, ulid_ms
 from queenbee.errors import Unreadable, Unwritable
 from queenbee.store import safe_open
 from queenbee.store.git_files.worktrees import current_branch
+from queenbee.store.layout import tree_id_paths
 from queenbee.store.whole_files import take_name
 
 TYPE_CHECKING = False  # Spares the 9 ms that typing takes.
 if TYPE_CHECKING:
+    from queenbee.core.records import Assignment, Reservation
+    from queenbee.store.git_files.worktrees import Worktree
     from queenbee.store.layout import Layout
 
 _MOST_BYTES = 64
 
 
-def read_tree_id(layout: Layout) -> str | None:
-    """Returns the id of the working tree, or None if nothing was announced in it yet."""
-    return next((found for found in map(_read, layout.tree_id_paths) if found is not None), None)
+def read_tree_id(layout: Layout, place: Worktree | None = None) -> str | None:
+    """Returns the id of the working tree (or of another `place`), or None if it has none yet."""
+    paths = layout.tree_id_paths
+    if place is not None:
+        paths = tree_id_paths(layout.state_dir, place.git_dir, place.linked)
+    return next((found for found in map(_read, paths) if found is not None), None)
+
+
+def is_of_tree(
+    record: Assignment | Reservation,
+    tree_id: str | None,
+    *,
+    droid: str | None = None,
+    folder: str | None = None,
+) -> bool:
+    """Returns whether a record is of a working tree: it has its id, or has none and is of its
+    `droid`, if it names no other folder. A name says nothing: others have such folders, too.
+    """
+    if record.tree_id:
+        return record.tree_id == tree_id
+    return droid is not None and record.droid == droid and record.worktree in (None, folder)
 
 
 def keep_tree_id(layout: Layout) -> str:

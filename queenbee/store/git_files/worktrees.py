@@ -114,6 +114,8 @@ def rebased(git_dir: str) -> set[str]:
     found = set()
     for name in ("rebase-merge", "rebase-apply"):
         folder = os.path.join(git_dir, name)
+        if not os.path.isdir(folder):
+            continue
         heads = [_line(os.path.join(folder, "head-name"))]
         updated = _text(os.path.join(folder, "update-refs"))  # Of each, three lines.
         heads += updated.split("\n")[::3] if updated else []

@@ -19,6 +19,7 @@ from queenbee.git.ownership import bead_branches, emptied_ms
 from queenbee.git.run import git, line
 from queenbee.store.codec import Unusable, decode
 from queenbee.store.droids import roster
+from queenbee.store.git_files.tree_id import is_of_tree, read_tree_id
 from queenbee.store.git_files.worktrees import branch_head, target_branch, target_ref
 from queenbee.workflows.completing import judged_first
 
@@ -47,7 +48,7 @@ def refuse_unjudged(hive: Hive, issues: Sequence[str | None]) -> None:
             "lands nothing from it",
             hint=f"land as {entry.name}: {suggested('queen land', as_=entry.name)}",
         )
-    for issue_id in _used_for(hive):
+    for issue_id in _used_for(hive, entry.name):
         if issue_id not in issues and _is_open(hive, issue_id) and _has_checks(hive, issue_id):
             raise Conflict(
                 f"this worktree has work on {issue_id}, whose checks have not passed",
@@ -109,11 +110,13 @@ def _ended(blob: str, tree: str) -> set[str]:
     return found
 
 
-def _used_for(hive: Hive) -> Iterator[str]:
+def _used_for(hive: Hive, droid: str) -> Iterator[str]:
     """Yields the issues that anybody had in this worktree since it was last empty."""
-    since_ms = emptied_ms(hive.layout)
+    since_ms, folder = emptied_ms(hive.layout), hive.layout.worktree
+    tree_id = read_tree_id(hive.layout)
     for each in hive.assignments.find(status="all"):
-        is_here = each.worktree == hive.layout.worktree
+        is_its = each.droid == droid or is_of_tree(each, tree_id)
+        is_here = is_its and each.worktree == folder
         ended_ms = instant_ms(each.updated_at) or 0
         if is_here and (each.status == "active" or ended_ms > since_ms):
             yield each.issue_id

@@ -21,7 +21,12 @@ from typing import TYPE_CHECKING
 
 from queenbee.core.command_lines import no_dash
 from queenbee.core.text import named
-from queenbee.git.contents.running_hooks import HOOK_BY_ALIAS, HOOK_BY_GIT, runs_hooks
+from queenbee.git.contents.running_hooks import (
+    HOOK_BY_ALIAS,
+    HOOK_BY_GIT,
+    hooks_there,
+    runs_hooks,
+)
 from queenbee.git.index_lock import IndexLock
 from queenbee.git.landing.commands import ACTION, PATIENCE_S
 from queenbee.git.landing.moving.healing import differ_alike
@@ -38,6 +43,8 @@ if TYPE_CHECKING:
     from queenbee.git.landing.place import Place
 
 _INDEX = "queenbee-index"
+_REFUSED = 128
+"""With this, git says what is in its way."""
 
 
 class Following:
@@ -149,8 +156,11 @@ class Following:
         shutil.copy2(index, self._index)
         own = {"GIT_INDEX_FILE": self._index}
         run = partial(place.commands, cwd=place.tree, to_the_end=True, env=own)
-        run("update-index", "-q", "--refresh")  # Else a file that was only touched is in the way.
-        done = run("read-tree", "-m", "-u", no_dash(before), no_dash(after))
+        how = ("read-tree", "-m", "-u", no_dash(before), no_dash(after))
+        done = run(*how)
+        if done.status == _REFUSED:  # Perhaps a file was only touched.
+            run("update-index", "-q", "--refresh")
+            done = run(*how)
         if done.status == 0:
             safe_open.replace(self._index, index)
         return done
@@ -173,6 +183,8 @@ class Following:
         """Runs what git runs after it has moved a worktree, such as what installs packages."""
         place = self._place
         place.commands.step.end()
+        if not hooks_there(place.tree, ("post-merge", "post-checkout")):
+            return
         run = partial(place.commands, *(HOOK_BY_GIT if runs_hooks() else HOOK_BY_ALIAS))
         if self._replayed is None and place.is_ancestor(before, after):
             run("post-merge", "--", "0", cwd=place.tree)
