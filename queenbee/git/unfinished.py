@@ -34,7 +34,12 @@ from queenbee.git.trees.elsewhere import refuse_elsewhere
 from queenbee.git.trees.hidden import is_sparse, lacking, looking
 from queenbee.git.trees.in_the_way import between, has_repository
 from queenbee.git.trees.index_copy import index_copy
-from queenbee.git.trees.open_operations import OPEN, open_operations
+from queenbee.git.trees.open_operations import (
+    OPEN,
+    open_operations,
+    own_commits,
+    waiting_patches,
+)
 from queenbee.git.trees.own_branch import refuse_not_own
 from queenbee.git.trees.set_aside import worktrees_in
 from queenbee.git.trees.special_files import add_all, special_files
@@ -68,13 +73,7 @@ _LOOK_S = 0.25
 """So long `queen status` looks for signs of life of those who seem silent."""
 _PATIENCE_S = 600.0
 """So long git may read all files of a worktree that is about to go."""
-_OF_ONE = ("worktree", "bisect", "rewritten")
-"""Below `refs/`, each worktree has its own of these."""
-_ALONE = (
-    *("HEAD", *(f"--glob=refs/{each}/*" for each in _OF_ONE)),
-    *("--not", "--branches", "--tags", "--remotes"),
-)
-_MOST_BYTES = 4_096
+_ALONE = ("--not", "--branches", "--tags", "--remotes")
 _TRIES = 20
 _NAMED = 5
 _NONE = ""
@@ -327,27 +326,24 @@ def _mtime_ms(path: str) -> int:
 def keep_worktree(place: Worktree, *, with_files: bool, name: str = "") -> str | None:
     """Returns the branch that keeps what is lost with a worktree: commits that only its `HEAD` or a
     ref of its own has, the files that are not committed, other content that was staged, and what
-    git put aside for a rebase or merge that is open; None if there is nothing. Changes nothing
-    there.
+    git has put aside, or left to apply, for what is under way; None if there is nothing. Changes
+    nothing there.
 
     Raises `Conflict` if a file that has changed did not get into the commit as it is there, and
     `ExternalFailure` and `OSError`.
     """
     name = name or branch_part(os.path.basename(place.path))
-    alone = _ends_alone(place) if place.head is not None else []
-    left = [*alone, *_put_aside(place)]
     droid = place.droid or "queen"
+    config = {"user.name": droid, "user.email": f"{droid}@localhost"}
+    run = partial(git, cwd=place.path, config=config, repository={}, limit_s=_LIMIT_S)
+    left = [*_ends_alone(place), *waiting_patches(place.git_dir, run)]
     changed = all_changed(place) if with_files else []
     if len(special_files(place.path, changed)) < len(changed):
         about = f"{name}: what was not committed"
         commit = commit_of_all(place, droid, about, exactly=True)
         left = [commit, *(each for each in left if each != place.head)]
         _refuse_lacking(place, commit, changed)
-    if not left:
-        return None
-    config = {"user.name": droid, "user.email": f"{droid}@localhost"}
-    run = partial(git, cwd=place.path, config=config, repository={}, limit_s=_LIMIT_S)
-    return _branch(run, name, _together(run, name, left))
+    return _branch(run, name, _together(run, name, left)) if left else None
 
 
 def move_unkept(place: Worktree) -> str | None:
@@ -392,13 +388,15 @@ def keep_late(
         tree = run("write-tree")
         if not run("ls-files") if base is None else tree == run(*_TREE, f"{base}^{{tree}}"):
             return None
-        parents = (f"-p{base}",) if base is not None else ()
+        # That branch has other files, if these are those of a commit which another one has.
+        tip = run(*_TREE, f"refs/heads/{kept}") if kept is not None else None
+        parents = [f"-p{each}" for each in dict.fromkeys((base, tip)) if each is not None]
         about = f"{name}: what was written while it was removed"
         commit = run("commit-tree", no_dash(tree), *parents, f"-m{about}")
     where = partial(git, cwd=place.path, repository={}, limit_s=_LIMIT_S)
     if kept is None:
         return _branch(where, name, commit), commit
-    where("update-ref", "-m", _KEPT, f"refs/heads/{kept}", no_dash(commit), no_dash(str(base)))
+    where("update-ref", "-m", _KEPT, f"refs/heads/{kept}", no_dash(commit), no_dash(str(tip)))
     return kept, commit
 
 
@@ -425,37 +423,35 @@ def _refuse_lacking(place: Worktree, commit: str, changed: list[str]) -> None:
         )
 
 
-def _put_aside(place: Worktree) -> Iterator[str]:
-    """Yields the commits with what git put aside for a rebase or a merge."""
-    for name in _AUTOSTASHES:
-        with suppress(OSError, QueenError, UnicodeError):
-            said = safe_open.read(os.path.join(place.git_dir, name), _MOST_BYTES)
-            yield no_dash(said.decode("ascii").strip())
-
-
 def commits_alone(place: Worktree) -> int:
     """Returns how many commits only this worktree has: they are on no branch. Raises
     `ExternalFailure`.
     """
-    how = ("rev-list", "--count", *_ALONE, "--")
-    return int(git(*how, cwd=place.path, repository={}, limit_s=_LIMIT_S))
-
-
-def own_refs(git_dir: str) -> list[str]:
-    """Returns the objects of the references that only the worktree of a git directory has, below
-    `refs/worktree/` and the like. Raises `ExternalFailure`.
-    """
-    how = ("for-each-ref", "--format=%(objectname)", *(f"refs/{each}/" for each in _OF_ONE))
-    return git(*how, cwd=git_dir, repository={"GIT_DIR": git_dir}).decode().split()
+    return len(_rows(partial(git, cwd=place.path, repository={}), own_commits(place.git_dir)))
 
 
 def _ends_alone(place: Worktree) -> list[str]:
     """Returns the ends of what only this worktree has. Raises `ExternalFailure`."""
-    how = ("rev-list", "--parents", *_ALONE, "--")
-    said = git(*how, cwd=place.path, repository={}, limit_s=_LIMIT_S).decode()
-    rows = [row.split(" ") for row in said.split("\n") if row]
-    above = {parent for _, *parents in rows for parent in parents}
-    return [commit for commit, *_ in rows if commit not in above]
+    run = partial(git, cwd=place.path, repository={}, limit_s=_LIMIT_S)
+    return _ends(run, own_commits(place.git_dir))
+
+
+def _ends(
+    run: Callable[..., bytes], commits: Sequence[str], lacking: Sequence[str] = _ALONE
+) -> list[str]:
+    """Returns those of some commits that no branch has, and none of the others."""
+    rows = _rows(run, commits, lacking)
+    above = {parent for parents in rows.values() for parent in parents}
+    return [each for each in dict.fromkeys(commits) if each in rows and each not in above]
+
+
+def _rows(
+    run: Callable[..., bytes], commits: Sequence[str], lacking: Sequence[str] = _ALONE
+) -> dict[str, list[str]]:
+    """Returns the commits that lead to these and no branch has, each with its parents."""
+    how = ("rev-list", "--parents", *map(no_dash, commits), *lacking, "--")
+    said = run(*how).decode().splitlines() if commits else []
+    return {commit: parents for commit, *parents in (each.split(" ") for each in said)}
 
 
 def _commit(place: Worktree, droid: str, name: str, about: str, but: Sequence[str]) -> str:
@@ -533,8 +529,8 @@ class _PuttingBack:
         found.aside = self._aside
         # Other branches keep what they have; this one is about to move.
         lacking = ("--not", to, f"--exclude={self._branch}", "--branches")
-        aside = list(_put_aside(place))
-        left = self._independent([each for each in (kept, tip, *aside) if each], lacking)
+        ends = [each for each in (kept, tip, *_ends_alone(place)) if each]
+        left = [*_ends(self._git, ends, lacking), *waiting_patches(place.git_dir, self._git)]
         if left:
             found.commits = self._count(*left, *lacking) - made
             found.branch = _branch(self._git, self._name, _together(self._git, self._name, left))
@@ -609,15 +605,6 @@ class _PuttingBack:
         here = (f":(top,literal){each}" for each in paths)
         if paths and (tracked := names_in(self._git("ls-files", "-z", "--", *here))):
             self._as_the_user("checkout-index", "--force", "--", *tracked)
-
-    def _independent(self, commits: list[str], lacking: tuple[str, ...]) -> list[str]:
-        """Returns those commits that no other branch has, and none of the others."""
-        alone = [each for each in dict.fromkeys(commits) if self._count(each, *lacking)]
-        return [
-            each
-            for each in alone
-            if all(other == each or self._count(each, "--not", other) for other in alone)
-        ]
 
     def _as_the_user(self, *arguments: str) -> None:
         """Runs git with the user's filters, but without hooks. Raises `ExternalFailure`."""

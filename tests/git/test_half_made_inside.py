@@ -8,7 +8,9 @@ import signal
 import subprocess
 import sys
 import textwrap
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hives import QuickQueen, commit_file, git, write_lines
@@ -77,6 +79,45 @@ def test_a_worktree_that_a_person_makes_meanwhile_stays_theirs(tree: Path, work:
         assert not is_ours(tree, path)
         assert branch_note(opened(tree).layout, "ui") is None
         assert (path / "private.txt").exists() == (work != "nothing")
+
+
+@pytest.mark.parametrize("interrupted", [True, False])
+def test_a_branch_that_a_person_makes_meanwhile_stays_theirs(
+    tree: Path, monkeypatch: pytest.MonkeyPatch, interrupted: bool
+) -> None:
+    """At the very commit with which that of QueenBee would begin."""
+
+    def branch(*_: object, **__: object) -> None:
+        git(tree, "branch", "--track", "ui", "main")
+        git(tree, "config", "branch.ui.description", "mine")
+
+    if interrupted:
+        kill_after(tree)
+        git(tree, "worktree", "remove", "-f", "-f", "../repo-ui")
+        git(tree, "branch", "-D", "ui")
+        branch()
+    else:
+        before(monkeypatch, branch)
+    for _ in range(2):
+        with pytest.raises((Conflict, ExternalFailure), match=r"did not make|already exists"):
+            add(opened(tree), "ui")
+        assert git(tree, "config", "branch.ui.description") == "mine\n"
+        assert not (tree.parent / "repo-ui").exists()
+    git(tree, "branch", "-D", "ui")
+    monkeypatch.undo()
+    add(opened(tree), "ui")
+
+
+def before(monkeypatch: pytest.MonkeyPatch, does: Callable[..., object]) -> None:
+    """Does something before `git worktree add`, the first time."""
+    whole, todo = worktree_making.as_the_user, [does]
+
+    def doing(*words: str, **how: Any) -> bytes:
+        if words[:2] == ("worktree", "add") and todo:
+            todo.pop()()
+        return whole(*words, **how)
+
+    monkeypatch.setattr(worktree_making, "as_the_user", doing)
 
 
 def test_one_that_a_person_made_with_a_branch_that_is_named_stays_theirs(

@@ -282,8 +282,26 @@ class TestAWorktreeThatIsCleared:
         commit_file(lib, "b.py", "work\n")
         wanted = head(lib)
         shutil.rmtree(tree)
-        assert any("submodules have commits that no remote has" in each for each in cleared(repo))
+        assert any("submodules have what no remote has" in each for each in cleared(repo))
         assert head(repo.with_name("repo-ui.set-aside-1") / "lib") == wanted
+
+    def test_leaves_its_submodules_to_the_folder_that_was_moved(
+        self, repo: Path, tree: Path, lib: Path
+    ) -> None:
+        commit_file(lib, "b.py", "work\n")
+        (lib / "c.py").write_text("staged\n")
+        git(lib, "add", "c.py")
+        wanted = head(lib)
+        moved = tree.rename(repo.with_name("moved"))
+        cleared(repo)
+        aside = repo.with_name("repo-ui.set-aside-1") / "lib"
+        assert (head(aside), git(aside, "diff", "--cached", "--name-only")) == (wanted, "c.py\n")
+        git(repo, "worktree", "repair", str(moved))
+        config = repo.joinpath(".git", "worktrees", "repo-ui", "modules", "lib", "config")
+        git(repo, "config", f"--file={config}", "core.worktree", str(moved / "lib"))
+        assert head(moved / "lib") == wanted
+        assert git(moved / "lib", "status", "--porcelain") == "A  c.py\n"
+        assert git(moved, "status", "--porcelain") == " M lib\n"
 
 
 def test_files_in_a_submodule_that_is_not_there_are_named_as_not_landed(

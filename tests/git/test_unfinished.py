@@ -15,6 +15,8 @@ from queenbee.core.records import Assignment
 from queenbee.errors import Conflict, ExternalFailure, Untrusted
 from queenbee.git import unfinished
 from queenbee.git.unfinished import OPEN, Unfinished, WorktreeKeeper
+from queenbee.git.worktrees import worktree_care
+from queenbee.git.worktrees.worktree_care import remove
 from queenbee.git.worktrees.worktree_making import add
 from queenbee.git.worktrees.worktree_mending import WorktreeMender
 from queenbee.store.droids import presence
@@ -177,6 +179,68 @@ def test_so_it_is_with_a_worktree_that_is_removed(
     assert ran.code == 0 and "unfinished/" in ran.out, ran
     kept = git(quick.cwd, "log", "-p", "-m", "--glob=refs/heads/unfinished/*")
     assert "put aside" in kept
+
+
+ALONE = {
+    "rebase": ("rebase", "other"),
+    "rebase --apply": ("rebase", "--apply", "other"),
+    "am": ("am", "../mail"),
+    "cherry-pick": ("cherry-pick", "TIP~2..TIP"),
+    "merge": ("merge", "TIP"),
+    "bisect": ("bisect", "start"),
+}
+
+
+def leave_alone(tree: Path, operation: str) -> None:
+    """Leaves a git command under way that has work to do which is on no branch."""
+    git(tree, "branch", "other")
+    git(tree, "checkout", "-q", "--detach")
+    commit_file(tree, "a.txt", "mine\n")
+    commit_file(tree, "b.txt", "left to apply\n")
+    tip = git(tree, "rev-parse", "HEAD").strip()
+    mail = tree.with_name("mail")
+    mail.write_text(git(tree, "format-patch", "-2", "--stdout"))
+    words = [each.replace("TIP", tip) for each in ALONE[operation]]
+    if operation == "bisect":
+        git(tree, *words)
+    git(tree, "checkout", "-q", "other")
+    commit_file(tree, "a.txt", "other\n")
+    if operation != "bisect":
+        git(tree, "checkout", "-q", "--detach", tip if "rebase" in operation else "other")
+        with pytest.raises(AssertionError):
+            git(tree, *words)
+    mail.unlink()
+
+
+@pytest.mark.parametrize("is_removed", [False, True])
+@pytest.mark.parametrize("operation", ALONE)
+def test_what_git_has_left_to_do_is_kept(
+    hive: Hive, tree: Path, operation: str, is_removed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leave_alone(tree, operation)
+    if is_removed:
+        type_late(tree, monkeypatch)
+        remove(hive, "ui", force=True)
+        assert not tree.exists()
+    else:
+        put_back(hive, tree)
+        assert_back(tree, "ui")
+    repo = Path(hive.layout.tree)
+    kept = git(repo, "log", "-p", "-m", "--root", "--glob=refs/heads/unfinished/*")
+    assert "+left to apply" in kept
+    assert not is_removed or "+late" in kept
+
+
+def type_late(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Has somebody write a file at the last moment, and nothing before that."""
+    begin = worktree_care.begin
+    git(tree, "checkout", "-q", "--force", "HEAD", "--", ".")
+
+    def beginning(*arguments: Any) -> Any:
+        (tree / "late.txt").write_text("late\n")
+        return begin(*arguments)
+
+    monkeypatch.setattr(worktree_care, "begin", beginning)
 
 
 def test_what_is_staged_and_in_no_file_is_kept_with_a_worktree_that_is_removed(

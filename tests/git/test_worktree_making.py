@@ -26,6 +26,7 @@ from queenbee.errors import (
     QueenError,
     Taken,
 )
+from queenbee.git.worktrees.worktree_care import abandon
 
 
 @pytest.fixture
@@ -275,6 +276,21 @@ def test_no_branch_goes_with_it_but_the_one_that_was_made_for_it(tree: Path, nam
     assert {*branches(tree)} >= {"main", name}
 
 
+@pytest.mark.parametrize("is_merged", [False, True])
+def test_its_branch_stays_that_was_pushed_and_did_not_land(
+    tree: Path, tmp_path: Path, is_merged: bool
+) -> None:
+    git(tree, "init", "-q", "--bare", str(tmp_path / "there.git"))
+    git(tree, "remote", "add", "there", str(tmp_path / "there.git"))
+    path = Path(add(opened(tree), "ui").path)
+    commit_file(path, "new.txt", "x\n")
+    git(path, "push", "-q", "--set-upstream", "there", "ui")
+    if is_merged:
+        git(tree, "merge", "-q", "ui")
+    assert remove(opened(tree), "ui", force=True).keeps_branch == (not is_merged)
+    assert ("ui" in branches(tree)) == (not is_merged)
+
+
 def test_what_its_droid_reserved_by_hand_ends_with_it(tree: Path) -> None:
     add(opened(tree), "ui")
     Hive.open(tree.parent / "repo-ui", env={}).reservations.reserve(["src/**"])
@@ -344,6 +360,49 @@ def test_it_refuses_a_repository_in_it_with_commits_of_its_own(tree: Path) -> No
     git(own, "fetch", "-q", "origin")
     remove(opened(tree), "ui")
     assert not path.exists()
+
+
+@pytest.mark.parametrize("where", ["vendor/x", "a worktree of it"])
+def test_it_refuses_a_repository_in_it_with_a_rebase_under_way(tree: Path, where: str) -> None:
+    commit_file(tree, ".gitignore", "vendor/\n")
+    git(tree, "init", "-q", "--bare", str(tree.parent / "remote"))
+    git(tree, "push", "-q", str(tree.parent / "remote"), "main")
+    own = Path(add(opened(tree), "ui").path) / "vendor" / "x"
+    git(tree, "clone", "-q", "--branch=main", str(tree.parent / "remote"), str(own))
+    if where != "vendor/x":
+        git(own, "worktree", "add", "-q", "--detach", str(tree.parent / "other"))
+    at = own if where == "vendor/x" else tree.parent / "other"
+    git(at, "checkout", "-q", "--detach")
+    commit_file(at, "mine.txt", "x\n")
+    git(at, "-c", "sequence.editor=sed -i 1ibreak", "rebase", "-q", "-i", "origin/main")
+    with pytest.raises(Conflict, match=r"under way in a repository in .*vendor/x") as refused:
+        remove(opened(tree), "ui")
+    assert refused.value.details["files"] == [str(own)]
+    git(at, "rebase", "--abort")
+    with pytest.raises(Conflict, match="commits that no remote has"):
+        remove(opened(tree), "ui")
+
+
+@pytest.mark.parametrize("of", ["this repository", "another one"])
+def test_a_worktree_in_it_stays_somebodys(tree: Path, of: str) -> None:
+    commit_file(tree, ".gitignore", "mine/\n.env\n")
+    path = Path(add(opened(tree), "ui").path)
+    other = tree
+    if of != "this repository":
+        other = tree.parent / "other"
+        git(tree, "clone", "-q", str(tree), str(other))
+    inner = path / "mine" / "fix"
+    git(other, "worktree", "add", "-q", str(inner))
+    (inner / ".env").write_text("secret\n")
+    for force in (False, True):
+        with pytest.raises(Conflict, match=r"another worktree in .*mine/fix"):
+            remove(opened(tree), "ui", force=force)
+    with pytest.raises(Conflict, match="mine/fix"):
+        abandon(opened(tree), str(path))
+    assert (inner / ".env").read_text() == "secret\n"
+    git(other, "worktree", "move", str(inner), str(tree.parent / "fix"))
+    remove(opened(tree), "ui")
+    assert (tree.parent / "fix" / ".env").exists()
 
 
 def test_it_refuses_a_bare_repository_with_commits_of_its_own(tree: Path) -> None:

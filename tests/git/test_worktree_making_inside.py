@@ -70,7 +70,7 @@ def test_a_git_that_was_killed_is_cleared_away(
     note = tree / ".git" / "queenbee-private" / "making" / "ui.json"
     note.parent.mkdir(parents=True)
     note.write_text(json.dumps({"path": str(path), "base": base}))
-    git(tree, "branch", "ui")
+    git(tree, "branch", "ui", f"{base}^{{commit}}")
     git_dir = tree / ".git" / "worktrees" / "repo-ui"
     if how != "branch":
         git(tree, "worktree", "add", "-q", str(path), "ui")

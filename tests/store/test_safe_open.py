@@ -58,6 +58,7 @@ ELSEWHERE = {
     ("git/contents/record_blobs.py", "os.replace"): "the index, as git replaces it",
     ("git/worktrees/worktree_mending.py", "os.unlink"): "locks that nobody holds any more",
     ("git/worktrees/worktree_mending.py", "open"): "reads /proc",
+    ("git/worktrees/worktree_mending.py", "os.link"): "of an object, into a copy of its repository",
     ("git/worktrees/worktree_removal.py", "open"): "reads /proc",
     ("git/worktrees/worktree_removal.py", "os.rename"): "of a worktree, to a name beside it",
     ("git/worktrees/worktree_removal.py", "os.rmdir"): "removes folders that are empty",

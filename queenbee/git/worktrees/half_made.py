@@ -17,9 +17,8 @@ from queenbee.git.ownership import worktree_note
 from queenbee.git.run import as_the_user, line, names_in
 from queenbee.git.trees.in_the_way import IGNORED, repositories
 from queenbee.git.trees.index_copy import index_copy
-from queenbee.git.trees.open_operations import OPEN, open_operations
+from queenbee.git.trees.open_operations import OPEN, open_operations, own_refs
 from queenbee.git.trees.submodules import in_modules
-from queenbee.git.unfinished import own_refs
 from queenbee.git.unmerged import DELETED, STATUS, Status
 from queenbee.store import safe_open
 from queenbee.store.git_files.worktrees import Worktree

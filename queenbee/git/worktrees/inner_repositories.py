@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 
-from queenbee.core.text import some, suggested
-from queenbee.errors import Conflict, ExternalFailure
+from queenbee.core.text import mentioned, some, suggested
+from queenbee.errors import Conflict, ExternalFailure, Unreadable
 from queenbee.git.run import git, line, settings, without_programs
 from queenbee.git.trees.in_the_way import ignored_in, repositories
+from queenbee.git.trees.open_operations import open_operations
 from queenbee.git.trees.submodules import in_modules, repository_of
 from queenbee.git.unfinished import all_changed
+from queenbee.store import safe_open
 from queenbee.store.git_files.worktrees import Worktree
 from queenbee.store.git_trees import git_tree
 
@@ -25,7 +27,15 @@ def refuse_nested(path: str, git_dir: str) -> None:
     nested = [*repositories(path)]
     there = {repository_of(each) for each in nested}
     gone = [each for each in in_modules(git_dir) if each not in there]
-    own = [each for each in (*nested, *gone) if has_own_commits(each, path)]
+    every = [*nested, *gone]
+    busy = [each for each in every if is_busy(each)]
+    if busy:
+        raise Conflict(
+            f"a git command is under way in a repository in {path}: {some(busy, _NAMED)}",
+            hint=suggested("git -C", busy[0], "status"),
+            files=busy,
+        )
+    own = [each for each in every if has_own_commits(each, path)]
     if own:
         raise Conflict(
             f"a repository in {path} has commits that no remote has: {some(own, _NAMED)}",
@@ -40,6 +50,39 @@ def refuse_nested(path: str, git_dir: str) -> None:
             hint=suggested("git -C", open_[0], *(["diff", "--cached"] if staged else ["status"])),
             files=open_,
         )
+
+
+def refuse_inner(path: str, git_dir: str) -> None:
+    """Raises `Conflict` for a linked worktree in a worktree that is not of a repository in it:
+    whoever made that has more in it than commits.
+    """
+    own = tuple(os.path.join(os.path.realpath(each), "") for each in (path, git_dir))
+    for each in repositories(path):
+        with suppress(Unreadable):
+            here = git_tree(each)
+            if here is None or here.tree != each or not here.linked:
+                continue
+            if not f"{here.common_dir}/".startswith(own):
+                moves = suggested("git worktree move", each, f"{path}.{os.path.basename(each)}")
+                removes = suggested("git worktree remove", each)
+                raise Conflict(
+                    f"there is another worktree in {mentioned(path)}: {mentioned(each)}",
+                    hint=f"{moves}; if nothing in it is needed: {removes}",
+                    worktree=each,
+                )
+
+
+def is_busy(repository: str) -> bool:
+    """Returns whether a git command is under way in a worktree of a repository."""
+    own = repository_of(repository) or repository
+    linked = os.path.join(own, "worktrees")
+    every = (own, *(os.path.join(linked, each) for each in safe_open.names_in(linked)))
+    return any(map(open_operations, every))
+
+
+def has_work(repository: str) -> bool:
+    """Returns whether a repository without its files has something that no remote has."""
+    return is_busy(repository) or has_own_commits(repository) or has_staged(repository)
 
 
 def has_own_commits(repository: str, within: str = "") -> bool:

@@ -27,8 +27,8 @@ from queenbee.core.text import mentioned, suggested
 from queenbee.errors import Conflict, ExternalFailure
 from queenbee.git.ownership import forget_worktree, worktree_note
 from queenbee.git.run import git, line
-from queenbee.git.trees.open_operations import OPEN, open_operations
-from queenbee.git.unfinished import branch_part, keep_commits, own_refs
+from queenbee.git.trees.open_operations import OPEN, open_operations, own_refs
+from queenbee.git.unfinished import branch_part, keep_commits
 from queenbee.store import safe_open
 from queenbee.store.git_files.worktrees import Worktree, noted_trees, target_ref
 from queenbee.store.whole_files import write_document

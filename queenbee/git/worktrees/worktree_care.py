@@ -17,7 +17,7 @@ from queenbee.git.ownership import (
     refuse_removing,
     worktree_note,
 )
-from queenbee.git.run import as_the_user, line
+from queenbee.git.run import as_the_user, is_ancestor, line
 from queenbee.git.touched import Owner
 from queenbee.git.trees.elsewhere import refuse_elsewhere
 from queenbee.git.trees.hidden import changed_of, hidden_files, way_to_show
@@ -31,7 +31,11 @@ from queenbee.git.unfinished import (
     move_unkept,
 )
 from queenbee.git.unmerged import Neighbours
-from queenbee.git.worktrees.inner_repositories import ignored_with_nested, refuse_nested
+from queenbee.git.worktrees.inner_repositories import (
+    ignored_with_nested,
+    refuse_inner,
+    refuse_nested,
+)
 from queenbee.git.worktrees.preparing import end_setup
 from queenbee.git.worktrees.worktree_removal import begin, begun, refuse_mounts
 from queenbee.services.leases.edits import is_exempt
@@ -46,6 +50,7 @@ from queenbee.store.git_files.worktrees import (
     Worktree,
     is_checkout,
     noted_trees,
+    target_ref,
     worktrees,
 )
 from queenbee.store.git_trees import git_tree, leads_to
@@ -203,6 +208,7 @@ def _without_checkout(hive: Services, found: Worktree) -> Removed:
             stack.enter_context(Step.of(os.path.join(lines, each), found.path))
         place = Place(hive, found, None, None, ())
         refuse_removing(hive.layout, found)
+        refuse_inner(place.path, place.git_dir)
         refuse_nested(place.path, place.git_dir)
         is_ours = _is_as_it_was_left(found)
         kept = None if is_ours else keep_worktree(found, with_files=True, name=place.name)
@@ -296,6 +302,7 @@ def _removed(
     top = here.main_tree or here.common_dir
     _refuse_locked(place)
     refuse_mounts(place.path)
+    refuse_inner(place.path, place.git_dir)
     ignored = ignored_with_nested(place.path)
     leases = _leases(hive, place)
     drops = place.branch is not None and is_own(hive.layout, place.path)
@@ -312,7 +319,9 @@ def _removed(
     is_own_branch = _is_made_for(hive, place)
     kept = removal.run(branch_part(place.name), top).kept
     place.path = removal.path
-    keeps = place.branch is not None and not (drops and is_own_branch and _is_dropped(place, top))
+    keeps = place.branch is not None and not (
+        drops and is_own_branch and _is_dropped(hive, place, top)
+    )
     released = _end(hive, leases)
     return Removed(place, keeps, released, kept, aside, ignored)
 
@@ -489,8 +498,11 @@ def _is_made_for(hive: Services, place: Place) -> bool:
     return note is not None and note.branch == branch and is_made
 
 
-def _is_dropped(place: Place, top: str) -> bool:
-    """Returns whether the branch could go, too: git lets it if the main branch has it."""
+def _is_dropped(hive: Services, place: Place, top: str) -> bool:
+    """Returns whether the branch could go, too: the main branch has it, and git lets it."""
+    # Git alone would ask what the branch follows, such as itself at a remote.
+    if not is_ancestor(f"refs/heads/{place.branch}", str(target_ref(hive.layout)), cwd=top):
+        return False
     try:
         as_the_user("branch", "-q", "-d", "--", str(place.branch), cwd=top)
     except ExternalFailure:

@@ -244,7 +244,8 @@ class _Making:
             )
         if found is None or is_half_made(found.git_dir):
             self._base, self._begun_at = base, begun_at
-            return True
+            if found is not None or not base or self._tip() is None or self._has_made_branch():
+                return True
         self.end()  # It is made, or somebody else has made one there.
         return False
 
@@ -291,9 +292,10 @@ class _Making:
         self._clear()
         self._let_go()
         new = [f"-b{self.branch}"] if self._base else []
-        values = (self.path, self._base or self.branch)
+        values = (self.path, self._start if self._base else self.branch)
+        how = ("worktree", "add", "--quiet", *LOCKED, *new, "--", *values)
         try:
-            as_the_user("worktree", "add", "--quiet", *LOCKED, *new, "--", *values, cwd=self._top)
+            as_the_user(*how, cwd=self._top, config={"core.logAllRefUpdates": "true"})
         except ExternalFailure as error:
             again = suggested("queen worktree add", self.name)
             error.hint = "see to what git names, or choose another name or branch"
@@ -373,6 +375,19 @@ class _Making:
         wanted = ("show-ref", "--verify", "--hash", no_dash(f"refs/heads/{self.branch}"))
         return line(*wanted, cwd=self._top, repository={})
 
+    @property
+    def _start(self) -> str:
+        """The commit to begin with, as nobody else types it."""
+        return f"{self._base}^{{commit}}"
+
+    def _has_made_branch(self) -> bool:
+        """Returns whether the branch is as this has made it, also in a call that was killed, and
+        not one that a person has made there, as the first line of its log says.
+        """
+        asked = ("log", "--walk-reflogs", "--format=%gs", f"refs/heads/{self.branch}", "--")
+        said = line(*asked, cwd=self._top, repository={})
+        return self._tip() == self._base and said == f"branch: Created from {self._start}"
+
     def _refuse_not_made(self, found: Worktree) -> None:
         """Raises `Conflict` for a worktree that was not made, or handed over, for this."""
         note = worktree_note(found)
@@ -405,10 +420,9 @@ class _Making:
         if os.path.isdir(self.path) and not os.path.islink(self.path):
             with suppress(OSError):
                 os.rmdir(self.path)
-        tip = self._tip()
-        if tip is None or not self._base:
+        if not self._base or self._tip() is None:
             return
-        if tip != self._base:
+        if not self._has_made_branch():
             raise Conflict(f"the branch {self.branch} is somebody's by now", hint="choose another")
         as_the_user("branch", "-q", "-D", "--", self.branch, cwd=self._top)
 

@@ -7,6 +7,7 @@ worktree so. Called while nothing of the agent runs. Only what QueenBee made is 
 from __future__ import annotations
 
 import os
+import shutil
 import time
 from contextlib import suppress
 from dataclasses import replace
@@ -24,7 +25,7 @@ from queenbee.git.trees.hidden import show_hidden
 from queenbee.git.trees.in_the_way import between, has_repository, repositories
 from queenbee.git.trees.open_operations import open_operations
 from queenbee.git.trees.own_branch import leads_elsewhere, refuse_symbolic
-from queenbee.git.trees.set_aside import set_aside
+from queenbee.git.trees.set_aside import free_name, set_aside
 from queenbee.git.trees.submodules import (
     come_to,
     in_modules,
@@ -45,8 +46,7 @@ from queenbee.git.unfinished import (
 )
 from queenbee.git.worktrees.inner_repositories import (
     has_changes,
-    has_own_commits,
-    has_staged,
+    has_work,
 )
 from queenbee.git.worktrees.left_git_dirs import git_dirs_of, kept_of_gone, let_go
 from queenbee.git.worktrees.left_locks import Where, remove_locks
@@ -215,7 +215,7 @@ class WorktreeMender:
         yield from self._nested_aside(name, nested_in(status_of(place)))
         yield from self._submodules(name, self._path, git_dir)
         for each in left_in_modules(git_dir) if git_dir else ():
-            if os.path.isdir(each) and (has_own_commits(each) or has_staged(each)):
+            if os.path.isdir(each) and has_work(each):
                 yield self._modules_aside(name, "a submodule was there no more, and has work", each)
                 prepare_again(git_dir)
         note_emptied(git_dir, self._hive.now_ms())
@@ -291,11 +291,11 @@ class WorktreeMender:
         if git_dir is not None:
             layout, name = self._hive.layout, branch_part(name)
             kept = let_go(layout, git_dir, self._path, branch=self._branch, name=name)
-            if any(map(has_own_commits, in_modules(git_dir))):
-                modules = os.path.join(git_dir, "modules")
-                yield self._modules_aside(
-                    name, "submodules have commits that no remote has", modules
-                )
+            if any(map(has_work, in_modules(git_dir))):
+                modules = os.path.join(git_dir, "modules")  # Of a folder that was moved, perhaps.
+                copy = free_name(modules)
+                shutil.copytree(modules, copy, symlinks=True, copy_function=_copied)
+                yield self._modules_aside(name, "submodules have what no remote has", copy)
         self._make()
         yield kept_of_gone(self._path, kept)
 
@@ -367,6 +367,16 @@ def leads_to(dot_git: str) -> str | None:
             said = whole(dot_git).removeprefix("gitdir:").strip(" ")
             return os.path.realpath(os.path.join(os.path.dirname(dot_git), said))
     return None
+
+
+def _copied(source: str, target: str) -> None:
+    """Copies a file of a repository; git never changes an object."""
+    if f"{os.sep}objects{os.sep}" in source:
+        with suppress(OSError):
+            os.link(source, target, follow_symlinks=False)
+            return
+    if os.path.isfile(source):
+        shutil.copy2(source, target)
 
 
 def _link_to(git_dir: str) -> str:
