@@ -207,3 +207,52 @@ def test_only_the_branchs_own_files_are_looked_up(
     target = git(repo, "rev-parse", "main").strip()
     assert arrivals.undone(str(tree), target, target, {"own.py": ["0", "1"]}) == []
     assert [each[-2:] for each in asked] == [("--", "own.py")]
+
+
+@pytest.mark.parametrize("how", ["reset --hard HEAD~1", "commit --amend -m other"])
+def test_what_was_taken_off_the_main_branch_comes_back_only_if_it_is_meant(
+    quick: QuickQueen, repo: Path, trees: Trees, how: str
+) -> None:
+    commit_file(repo, "secret", "key\n")
+    gone = git(repo, "rev-parse", "main").strip()
+    tree = trees("ui")
+    (repo / "secret").write_text("none\n")
+    git(repo, "add", "secret")
+    git(repo, *shlex.split(how))
+    commit_file(tree, "own.py", "mine\n")
+    refused = landed(quick, tree)
+    said = f"this branch brings back commits that were taken off main: {gone[:10]}\n"
+    assert (refused.code, said in refused.err) == (5, True), refused
+    assert "secret" not in git(repo, "log", "--format=%s", "main").split()
+    if "amend" in how:
+        assert landed(quick, tree).code == 5  # Both have another `secret`.
+        git(tree, "merge", "--abort")
+    suggested = re.search(r"(git rebase .+?);", refused.err)
+    assert suggested is not None
+    git(tree, *shlex.split(suggested[1])[1:])
+    assert landed(quick, tree).code == 0
+    assert gone not in git(repo, "rev-list", "main")
+
+
+def test_what_was_taken_off_the_main_branch_and_is_meant_lands(
+    quick: QuickQueen, repo: Path, trees: Trees
+) -> None:
+    tree = trees("ui")
+    commit_file(tree, "own.py", "mine\n")
+    assert landed(quick, tree).code == 0
+    git(repo, "reset", "-q", "--hard", "HEAD~1")
+    commit_file(tree, "more.py", "mine\n")
+    assert landed(quick, tree).code == 5
+    assert landed(quick, tree).code == 0
+    assert on_main(repo, "own.py") == "mine\n"
+
+
+def test_without_a_reflog_nothing_is_known_to_be_taken_off(
+    quick: QuickQueen, repo: Path, trees: Trees
+) -> None:
+    commit_file(repo, "secret", "key\n")
+    tree = trees("ui")
+    git(repo, "reset", "-q", "--hard", "HEAD~1")
+    (repo / ".git/logs/refs/heads/main").unlink()
+    commit_file(tree, "own.py", "mine\n")
+    assert landed(quick, tree).code == 0

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from queenbee.checks.consent import Consent, SeenCommand, typed_command
 from queenbee.core.command_lines import no_dash
 from queenbee.core.text import named, shell_word, some, suggested
-from queenbee.git.landing.arrivals import began, undone
+from queenbee.git.landing.arrivals import began, brought_back, taken_off, undone
 from queenbee.git.landing.commands import added, git
 from queenbee.git.landing.committing import refuse_copied
 from queenbee.git.landing.conflicts import tell_joined, with_markers
@@ -273,11 +273,10 @@ class Leading:
 
     def _stop_bringing_back(self) -> None:
         """Raises `NotLanded`, once, for commits on which the branch began, and which somebody has
-        taken off the remote's branch since.
+        taken off the target since.
         """
-        upstream, target = self._own.upstream, shell_word(self._own.target)
-        commits = upstream.taken_off(self._head) if upstream is not None else []
-        if commits:
+        target = shell_word(self._own.target)
+        if commits := brought_back(self._own, self._head, taken_off(self._own)):
             self._stop_once(
                 f"brings back commits that were taken off {target}",
                 some([each[:10] for each in commits], SHOWN),
