@@ -61,9 +61,9 @@ def _id_in(line: bytes) -> str | None:
     found = re.search(rb'"id"\s*:\s*("(?:[^"\\\x00-\x1f]|\\.){1,512}")', line)
     try:
         text = json.loads(found[1]) if found else None
+        return text if isinstance(text, str) and text.encode() else None  # No half of a pair.
     except ValueError:
         return None
-    return text if isinstance(text, str) else None
 
 
 def read_rows_exactly(path: str) -> list[Fields]:

@@ -346,6 +346,67 @@ def test_no_other_file_is_changed_for_a_planted_step(
     assert "evil" not in other.read_text()
 
 
+WHOLE = {"key": "k", "command": "x", "at_ms": 3}
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        [],
+        {**WHOLE, "key": 1},
+        {**WHOLE, "at_ms": "a"},
+        {**WHOLE, "at_ms": float("inf")},
+        {**WHOLE, "lines": [1]},
+        {**WHOLE, "lines": {"nokind": {"qb-1": [1, 1, []]}}},
+        {**WHOLE, "lines": {"issues": {"qb-1": [1]}}},
+        {**WHOLE, "lines": {"issues": {"qb-1": [1, 1, "id"]}}},
+        {**WHOLE, "lines": {"assignments": {"x": ["a", [], {}]}}},
+        {**WHOLE, "settings": {"land.check": 1}},
+        {**WHOLE, "settings": {"land.check": [1, None, None]}},
+    ],
+)
+def test_a_step_that_is_damaged_is_none(quick: QuickQueen, repo: Path, said: object) -> None:
+    assert quick("reserve", "a", as_="ui").code == 0
+    Path(repo, ".git", "queenbee", "last", "ui").write_text(json.dumps(said))
+    refused = quick("undo", as_="ui")
+    assert (refused.code, "nothing is known here" in refused.err) == (4, True), refused
+
+
+@pytest.mark.parametrize("names", [["title"], ["id", "title"]])
+def test_a_planted_step_takes_back_nothing_that_another_wrote(
+    hive: Hive, reviewer: Hive, names: list[str]
+) -> None:
+    reviewer.issues.new("Other", issue_id="qb-9")
+    hive.issues.new("Own", issue_id="qb-8")
+    lease = reviewer.reservations.reserve(["a"])[0]
+    hive.issues.edit("qb-1", title="Mine")
+    key = Path(hive.layout.state_dir, "last", "ui-engineer")
+    said = json.loads(key.read_bytes())
+    for lines in (
+        {"issues": {"qb-9": [1, 1, names]}},
+        {"reservations": {lease.id: [1, 1, []]}},
+        {"issues": {"qb-1": [7, 7, ["title"]]}},
+        {"issues": {"qb-8": [1, 1, ["title"]]}},  # What was there before it changed that.
+    ):
+        key.write_text(json.dumps({**said, "lines": lines}))
+        with pytest.raises(Conflict, match="nothing says that ui-engineer wrote"):
+            hive.undo()
+    assert reviewer.issues.get("qb-9").title == "Other"
+    assert leased(hive) == [("reviewer", "a")]
+
+
+def test_a_person_takes_back_nothing_for_a_step_that_an_agent_could_write(
+    quick: QuickQueen, repo: Path
+) -> None:
+    assert quick("issue", "new", "Mine", "--id", "qb-9").code == 0
+    private, state = (Path(repo, ".git", each, "last") for each in ("queenbee-private", "queenbee"))
+    state.mkdir(exist_ok=True)
+    (private / "human").rename(state / "human")
+    assert "nothing is known here" in quick("undo").err
+    (state / "human").rename(private / "human")
+    assert quick("undo").code == 0
+
+
 class TestAnAgent:
     @pytest.fixture
     def known_as(self, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:

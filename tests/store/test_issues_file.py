@@ -267,6 +267,7 @@ class TestReading:
             ("=======", False),
             ('"status":"open"}', True),
             ('{"id":7,', True),
+            ('{"id":"a\\ud800b","title":"half of a pair"}', True),
             ('{"_type":"m"', False),
         ],
     )
@@ -275,6 +276,24 @@ class TestReading:
     ) -> None:
         write_lines(tracker, ROW, line)
         assert hive.tracker().is_anonymous is anonymous
+
+    @pytest.mark.parametrize("owned", [False, True])
+    def test_takes_no_id_that_cannot_be_stored_for_damage(
+        self, hive: Hive, tracker: Path, monkeypatch: pytest.MonkeyPatch, owned: bool
+    ) -> None:
+        """The memory is not set aside, nor for such an id that is asked for."""
+        hive.issues.new("first")
+        monkeypatch.setattr(
+            tracker_memory, "unreadable_in", lambda data: [(1, "a\ud800b", False)] * bool(data)
+        )
+        monkeypatch.setattr(tracker_memory.TrackerMemory, "is_owned", lambda self: owned)
+        write_lines(tracker, "{")
+        with pytest.raises(InvalidInput):
+            hive.tracker()
+        monkeypatch.undo()
+        with pytest.raises(InvalidInput, match="is not UTF-8 text"):
+            hive.tracker().rows(["a\udcffb"])
+        assert hive.engine.memory.database.aside() == []
 
     def test_finds_nothing_in_a_missing_file(self, hive: Hive) -> None:
         assert (hive.tracker().everything(), hive.issues.unusable_lines) == ({}, [])

@@ -11,7 +11,7 @@ from queenbee.git.remote.branch import MOST_NUMBER
 from queenbee.store.files import split_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Iterator
 
     from queenbee.git.remote.branch import Branch, Tree
     from queenbee.store.carriers.carrier import Carrier, Lines
@@ -90,26 +90,16 @@ class BranchCarrier:
         ledgers = {kind: files[kind, 0] for kind in lines if (kind, 0) in files}
         blobs = self.branch.read(ledgers.values())
         for kind, added in lines.items():
-            *segments, rest = _pieces(blobs[ledgers[kind].oid] if kind in ledgers else b"", added)
-            taken = {count for each, count in files if each == kind}
-            for number, piece in zip(_free_numbers(taken), segments, strict=False):
-                yield (kind, number), b"".join(piece)
-            yield (kind, 0), b"".join(rest)
-
-
-def _pieces(data: bytes, lines: Sequence[bytes]) -> list[list[bytes]]:
-    """Returns the segments that a ledger with more lines is cut into, and what is left of it, each
-    in parts.
-    """
-    pieces = [[data if data.endswith(b"\n") or not data else data + b"\n"]]
-    size = len(data)
-    for line in lines:
-        if size and size + len(line) > SEGMENT_BYTES:
-            pieces.append([])
-            size = 0
-        pieces[-1] += [line, b"\n"]
-        size += len(line) + 1
-    return pieces
+            data = blobs[ledgers[kind].oid] if kind in ledgers else b""
+            size, piece = len(data), [data, b"" if data.endswith(b"\n") or not data else b"\n"]
+            numbers = _free_numbers({count for each, count in files if each == kind})
+            for line in added:
+                if size and size + len(line) > SEGMENT_BYTES:
+                    yield (kind, next(numbers)), b"".join(piece)
+                    size, piece = 0, []
+                piece += [line, b"\n"]
+                size += len(line) + 1
+            yield (kind, 0), b"".join(piece)
 
 
 def _free_numbers(taken: Collection[int]) -> Iterator[int]:

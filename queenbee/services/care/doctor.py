@@ -280,7 +280,8 @@ def _tracked_file(path: str, known: Collection[int]) -> Iterator[Diagnosis]:
             hint="queen doctor --fix adds it and removes nothing",
         )
     decode = decoder(len(chunk.lines))
-    for number, raw in enumerate(lines, start=1):
+    others = [each for each in enumerate(lines, start=1) if hash(each[1]) not in known]
+    for number, raw in others:
         line = raw.removesuffix(b"\r")
         if hash(line) in known or not line or line.isspace():
             continue

@@ -75,7 +75,7 @@ class Compared:
             table, heads, said = self._folded([whole_number(row[1]) for row in rows])
             lines += len(said)
             for _, seq, identifier, *row in rows:
-                truth = heads.get(whole_number(seq), "")
+                truth = heads.get(seq, "")
                 if truth not in table or truth != identifier:
                     self._wrong.append(str(identifier))
                     continue
@@ -88,7 +88,9 @@ class Compared:
         if lines != all_lines:
             self._find_others()
 
-    def _folded(self, heads: Sequence[int]) -> tuple[Table, dict[int, str], dict[object, Stated]]:
+    def _folded(
+        self, heads: Sequence[int]
+    ) -> tuple[Table, dict[object, str], dict[object, Stated]]:
         """Returns the records with these heads, the id of each, and their lines by number."""
         kind = self._kind.name
         rows = [*lines_of(self._memory.database, kind, heads)]
@@ -102,12 +104,14 @@ class Compared:
         of = {raw: row[:2] for raw, row in zip(lines, rows, strict=True)}
         self.known.update(map(hash, lines))
         records = [*decode_records(lines, _LARGE_BYTES, [])]
-        ids: dict[int, str] = {}
+        ids: dict[object, str] = {}
         said: dict[object, Stated] = {}
+        first = ids.setdefault
         for line in records:
             head, seq = of[line[0]]
             said[seq] = line
-            if ids.setdefault(head, str(line[1]["id"])) != line[1]["id"]:
+            identifier: str = line[1]["id"]  # type: ignore[assignment]
+            if first(head, identifier) != identifier:
                 raise DatabaseError("the memory has a line in another record")
         before = len(self._ids)
         self._ids.update(map(hash, ids.values()))

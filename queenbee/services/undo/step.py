@@ -1,14 +1,14 @@
 """A step: which lines the last command of a droid wrote on this machine.
 
-`<state>/last/NAME`, a note that can be lost: then nothing is taken back. What the lines said, and
-what was before them, the records know.
+`<state>/last/NAME`, a note that can be lost: then nothing is taken back. That of a person is where
+no agent in a sandbox writes. What the lines said, and what was before them, the records know.
 """
 
 from __future__ import annotations
 
 import os
 
-from queenbee.core.kinds import ISSUES
+from queenbee.core.kinds import ISSUES, KINDS
 from queenbee.core.names import PERSON, is_name
 from queenbee.store.codec import decode
 from queenbee.store.whole_files import keep, recall
@@ -63,15 +63,26 @@ class Step:
         """
         try:
             step = cls(**recall(_path(layout, droid)))
-        except TypeError:
+            return step if step._is_sound() else None
+        except (TypeError, ValueError, AttributeError):  # Anybody may have written it.
             return None
-        return step
 
     def keep(self, layout: Layout, droid: str | None) -> None:
         """Keeps the step as the last one. Never fails: what cannot be kept is not taken back."""
         path = _path(layout, droid)
         if is_name(os.path.basename(path)):
             keep(path, {each: getattr(self, each) for each in self.__slots__})
+
+    def _is_sound(self) -> bool:
+        texts: list[object] = [self.key, self.command, self.program]
+        numbers: list[object] = [self.at_ms]
+        for lines in self.lines.values():
+            for first, last, names in lines.values():
+                numbers += first, last
+                texts += names if type(names) is list else [None]
+        texts += [path for path, _, _ in self.settings.values()]
+        is_known = KINDS.keys() >= self.lines.keys()
+        return is_known and {*map(type, texts)} <= {str} and {*map(type, numbers)} == {int}
 
     def added(self, tx: Transaction) -> bool:
         """Adds the lines of a transaction; returns whether there are any to be taken back: not
@@ -97,7 +108,9 @@ def note(layout: Layout, droid: str | None, tx: Transaction, key: str, command: 
 
 
 def _path(layout: Layout, droid: str | None) -> str:
-    return os.path.join(layout.state_dir, _FOLDER, droid or PERSON)
+    name = droid or PERSON
+    place = layout.private_dir if name == PERSON else layout.state_dir
+    return os.path.join(place, _FOLDER, name)
 
 
 def _spans(tx: Transaction) -> Iterator[tuple[str, str, Span]]:

@@ -16,7 +16,7 @@ from queenbee.services.undo.of_grants import of_assignments, of_reservations
 from queenbee.services.undo.of_settings import of_settings
 from queenbee.services.undo.of_texts import of_issues, of_messages
 from queenbee.services.undo.step import Step
-from queenbee.services.undo.whose import refuse_another
+from queenbee.services.undo.whose import refuse_another, refuse_unproved
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -88,6 +88,7 @@ def _last(hive: Services) -> Step:
 
 def _reversals(hive: Services, step: Step, refuse_end: Callable[[str], None]) -> list[Reversal]:
     hive.check_rows()
+    refuse_unproved(hive, step)
     assignments, freed = of_assignments(hive, step)
     leases = of_reservations(hive, step, freed)
     found = [*of_issues(hive, step, refuse_end), *assignments, *leases, *of_messages(hive, step)]

@@ -11,9 +11,10 @@ import weakref
 import zlib
 from _thread import RLock
 from contextlib import suppress
+from itertools import chain
 
 from queenbee.core.text import shell_word
-from queenbee.errors import StoreError
+from queenbee.errors import InvalidInput, StoreError
 from queenbee.store import safe_open
 from queenbee.store.files import size_of, stamp_of
 from queenbee.store.memory import connecting, sqlite, tables
@@ -95,7 +96,7 @@ class Database:
         self._versions: tuple[object, ...] = ()
         """Of the definitions that were compared, and of the data then."""
         self._copied: object = None
-        self._keeps_log = False
+        self._keeps_log = self._is_stuck = False
         self._looks = 0
         self._lost: list[sqlite.Connection] = []
         _opened.add(self)
@@ -261,9 +262,12 @@ class Database:
     # Asking and changing.
 
     def ask(self, query: str, *values: object) -> list[tuple[object, ...]]:
-        """Returns the rows that answer a query."""
+        """Returns the rows that answer a query. Raises `InvalidInput` for what no file can hold."""
         with self.mutex:
-            return self.db.execute(query, values).fetchall()
+            try:
+                return self.db.execute(query, values).fetchall()
+            except UnicodeEncodeError as error:  # Half of a pair of UTF-16, or bytes of no text.
+                raise InvalidInput(f"{error.object!r} is not UTF-8 text") from error
 
     def meta(self, key: str) -> object:
         """Returns a stored note, or None."""
@@ -374,28 +378,38 @@ class Database:
 
     # Damage.
 
-    def set_aside(self) -> str:
-        """Gives a damaged file another name, beside it, and returns that. Another process may have
-        done it: then the file that has the name now is sound. Where nothing can be renamed, an
-        empty copy in this process stands for the file, which keeps its name.
+    def set_aside(self) -> None:
+        """Gives a damaged file another name, beside it; whoever opens the next one makes it anew.
+        Another process may have done it: then the file that has the name now is sound. Where
+        nothing can be renamed, a copy in this process stands for the file, which keeps its name.
         """
         with self.mutex:
             inode = self._inode
             self.close()
             aside = f"{self.path}{ASIDE}{time.time_ns() // 1_000_000}"
             if inode and stamp_of(self.path)[:1] != inode:
-                return aside
+                return
             try:
                 for suffix in _SUFFIXES:
                     with suppress(FileNotFoundError):
                         os.rename(self.path + suffix, aside + suffix)
+                        # Also for who only reads: what only the old one has needs a new one.
+                        self.may_create = True
             except OSError:
-                self.is_durable, self._copied = False, self._stamp()
-                empty = connect(":memory:")
-                self._lay_out(empty)
-                self._db = empty
-                return self.path
-            return aside
+                self.is_durable, self._copied, self._is_stuck = False, self._stamp(), True
+                copy = connect(":memory:")
+                self._lay_out(copy)
+                self._db = copy
+
+    def damaged(self) -> list[str]:
+        """Returns the paths of the files of which a new one is to have the lines."""
+        return [*self.aside(), *([self.path] if self._is_stuck else [])]
+
+    def forget(self, aside: str) -> None:
+        """Removes a file that was set aside."""
+        for suffix in _SUFFIXES:
+            with suppress(FileNotFoundError):
+                safe_open.unlink(aside + suffix)
 
     def aside(self) -> list[str]:
         """Returns the paths of the files that were set aside, oldest first."""
@@ -445,6 +459,17 @@ def batches(them: Sequence[object]) -> Iterator[tuple[str, Sequence[object]]]:
     for begin in range(0, len(them), _BATCH):
         some = them[begin : begin + _BATCH]
         yield ", ".join("?" * len(some)), some
+
+
+def insert(db: sqlite.Connection, table: str, rows: Sequence[Sequence[object]]) -> None:
+    """Adds rows to a table, many with one statement: each alone would take a third longer."""
+    width = len(rows[0])
+    most = 2 * _BATCH // width
+    row = f"({', '.join('?' * width)})"
+    for begin in range(0, len(rows), most):
+        some = rows[begin : begin + most]
+        query = f"INSERT INTO {table} VALUES {', '.join([row] * len(some))}"  # noqa: S608
+        db.execute(query, [*chain.from_iterable(some)])
 
 
 def sum_of_line(kind: str, raw: bytes) -> int:

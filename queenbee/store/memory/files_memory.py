@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from queenbee.store.layout import Layout
+    from queenbee.store.memory.database import Database
 
 _KEPT_FROM_BYTES = 64 * 1024
 """A shorter history is read again by each command that writes nothing: it leaves no file behind."""
@@ -88,6 +89,17 @@ class FilesMemory(Memory):
         super()._replace()
         for kind in kinds:
             self.refresh(kind)
+
+    def _restore(self, database: Database) -> None:
+        if not (paths := database.damaged()):
+            return
+        from queenbee.store.memory.salvage import salvaged  # noqa: PLC0415 - start-up
+
+        for path in paths:
+            for kind, lines in salvaged(path).lines.items():
+                folding = Folding(database, kind)
+                folding.take(lines)
+                folding.finish()
 
     def make_room(self, path: str) -> None:
         if not self.database.may_create and not os.path.lexists(self.database.path):

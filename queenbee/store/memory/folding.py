@@ -19,6 +19,7 @@ from queenbee.store.memory.database import (
     batches,
     birth,
     checked,
+    insert,
     sum_of,
     sum_of_line,
     whole_number,
@@ -72,8 +73,6 @@ class Folding:
         # What `value_of` makes of a field, without a call for each.
         columns = self._kind.columns
         self._otherwise = [(name, "active" if name == "status" else None) for name in columns]
-        marks = ", ".join("?" * (10 + len(columns)))
-        self._insert = f"INSERT INTO {self._table} VALUES ({marks})"  # noqa: S608
 
     def take(
         self, lines: Sequence[bytes], *, loose: int = 0, archived: bool = False, once: bool = True
@@ -214,7 +213,7 @@ class Folding:
             last[identifier] = seq, raw
             named_head = None if head == seq else head
             rows.append((seq, kind, named_head, raw, crc32(raw, begun), loose, is_archived))
-        self._db.executemany("INSERT INTO lines VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
+        insert(self._db, "lines", rows)
         heads.pop("", None)
         self._store(heads, table, before, last)
 
@@ -257,7 +256,7 @@ class Folding:
             rows.append(self._row(identifier, seq, told, fields, is_line=is_line))
             if marks := marks_of(fields):
                 self._store_marks(identifier, marks)
-        self._db.executemany(self._insert, rows)
+        insert(self._db, self._table, rows)
         if self._greatest is not None:
             self._greatest = max(self._greatest, *changed)
         self._count(changed, 1)

@@ -420,7 +420,7 @@ class Intake:
         loose, missing = {hash(raw) for (raw,) in rows}, set[bytes]()
         for lines in map(split_lines, self._pieces()):
             loose.difference_update(map(hash, lines))
-            missing.update(raw for raw in lines if hash(raw) not in known)
+            missing.update([raw for raw in lines if hash(raw) not in known])
         migrations = "SELECT raw FROM lines WHERE first = 0 AND kind = ?"
         missing.difference_update(raw for (raw,) in self._database.ask(migrations, self.kind))
         return whole_number(lost) + len(loose) + sum(named(raw) is not None for raw in missing)

@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 
     Found = TypeVar("Found")
 
+_MOST_ASIDE = 3
+"""Files that were set aside, and of which every line can be read."""
+
 
 class Memory:
     """The memory, whatever brings it lines: `refresh` is each carrier's own. Safe for threads."""
@@ -186,8 +189,9 @@ class Memory:
         """
 
         def folded() -> None:
+            kinds = self.kinds()  # No turn is open when another file takes the place of this one.
             with self.database.turn():
-                for kind in self.kinds():
+                for kind in kinds:
                     self._check_lines(kind)
                 make_fold(self.database.db)
                 self._fold_anew(self.database)
@@ -210,6 +214,8 @@ class Memory:
 
     def _fold_anew(self, database: Database) -> None:
         rows = database.ask("SELECT kind, sum(first IS NULL) FROM lines GROUP BY kind")
+        if not rows:
+            self._restore(database)
         report = self.progress if rows else None
         done, total = 0, sum(int(str(count)) for _, count in rows)
         try:
@@ -224,18 +230,28 @@ class Memory:
             if report:
                 report(1, 1)
 
+    def _restore(self, database: Database) -> None:
+        """Fills a new file with lines that only those that were set aside may have: it has them
+        from its first commit on, whoever makes it, and whatever ended the one who set them aside.
+        """
+
     def _replace(self) -> None:
         """Lets another file take the place of a damaged one, with the lines that can be read."""
+        self.database.set_aside()
+        with suppress(sqlite.Error, OSError, QueenError):
+            if self.database.db and self.database.is_durable:
+                self._forget_older()
+
+    def _forget_older(self) -> None:
+        """Removes the oldest of the files that were set aside, except those of which a part cannot
+        be read: the memory has all lines of the others.
+        """
         from queenbee.store.memory.salvage import salvaged  # noqa: PLC0415 - start-up
 
-        aside = self.database.set_aside()
-        with suppress(sqlite.Error, OSError, QueenError):
-            lines = salvaged(aside).lines
-            with self.database.turn():
-                for kind, recorded in lines.items():
-                    folding = Folding(self.database, kind)
-                    folding.take(recorded)
-                    folding.finish()
+        with suppress(OSError):
+            for path in self.database.aside()[:-_MOST_ASIDE]:
+                if salvaged(path).is_whole:
+                    self.database.forget(path)
 
 
 def refusal(path: str, error: sqlite.Error | OSError) -> QueenError:

@@ -69,15 +69,23 @@ def _take(db: sqlite.Connection, after: int, found: Salvaged) -> int | None:
             after = seq
             if loose == 0:
                 try:
-                    line = checked(str(kind), raw, checksum)
+                    line = checked(named := _kind(kind), raw, checksum)
                 except sqlite.DatabaseError:
                     found.is_whole = False
                 else:
-                    found.lines.setdefault(str(kind), []).append(line)
+                    found.lines.setdefault(named, []).append(line)
     except sqlite.Error:
         found.is_whole = False
         return _beyond(db, after)
     return None
+
+
+def _kind(value: object) -> str:
+    """Returns a kind that can have a table. Raises `DatabaseError`."""
+    kind = str(value)
+    if not kind.isprintable() or kind != kind.lower():  # As tables, "A" and "a" are one.
+        raise sqlite.DatabaseError("there is no such kind")
+    return kind
 
 
 def _beyond(db: sqlite.Connection, after: int) -> int | None:

@@ -6,15 +6,18 @@ import os
 import re
 import signal
 import sqlite3
-from contextlib import closing
+import time
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
 from memory_places import KIND, Place, joined, line, put
 from memory_worlds import Happening
+from raw_files import remembered
 
 from queenbee import Hive
 from queenbee.errors import Held, Taken
+from queenbee.store.memory import salvage
 from queenbee.store.memory.database import Database
 from queenbee.store.memory.files_memory import FilesMemory
 
@@ -161,3 +164,51 @@ def test_a_kind_that_leads_elsewhere_is_no_kind(tmp_path: Path) -> None:
         database.execute("INSERT INTO meta VALUES ('born x/../../../elsewhere', 1)")
     with closing(FilesMemory(place.layout)) as memory:
         assert memory.kinds() == ["messages"]
+
+
+def damage(place: Place, *, of_lines: bool = False) -> None:
+    """Leaves every line, or one whose checksum is another's, in a memory that is not as made."""
+    with closing(sqlite3.connect(place.state_dir / "hive.sqlite3")) as database, database:
+        database.execute("UPDATE lines SET sum = sum + 1" if of_lines else "CREATE TABLE more (x)")
+
+
+def test_what_git_removed_outlives_a_damage_that_only_readers_come_upon(tmp_path: Path) -> None:
+    """None of them writes anything that would make the file anew."""
+    place = Place(tmp_path)
+    place.record(line("qm-1"))
+    place.ledger().write_bytes(b"")
+    damage(place)
+    assert [*place.state()] == ["qm-1"]
+    assert remembered(place.state_dir, KIND) == [line("qm-1")]
+    assert [*place.state()] == ["qm-1"]
+    place.record(line("qm-2"))
+    assert place.content() == joined([line("qm-1"), line("qm-2")])
+
+
+def test_what_git_removed_outlives_one_damage_after_another(tmp_path: Path) -> None:
+    """In one process, and where nobody opened the file in between, as after a kill."""
+    place = Place(tmp_path)
+    place.record(line("qm-1"))
+    place.ledger().write_bytes(b"")
+    with closing(FilesMemory(place.layout)) as memory:
+        for _ in range(3):
+            memory.asked(lambda: memory.database.meta("born"))
+            memory.database.set_aside()
+        memory.database.set_aside()
+    assert [*place.state()] == ["qm-1"]
+
+
+def test_few_files_stay_of_which_the_memory_has_every_line(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    place.record(line("qm-1"))
+    damage(place, of_lines=True)
+    for number in range(2, 8):
+        with suppress(FileNotFoundError):
+            place.ledger().unlink()
+        place.state()
+        place.record(line(f"qm-{number}"))
+        damage(place)
+        time.sleep(0.002)  # Their names say when they were set aside, in ms.
+    assert {f"qm-{number}" for number in range(2, 8)} == {*place.state()}
+    left = sorted(place.state_dir.glob("hive.sqlite3.damaged-*[0-9]"))
+    assert [salvage.salvaged(str(path)).is_whole for path in left] == [False, True, True, True]

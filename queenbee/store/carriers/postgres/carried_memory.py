@@ -228,5 +228,6 @@ class CarriedMemory(Memory):
             try:
                 answer = self.carrier.after(dict.fromkeys({*KINDS, *self._ends}, End()))
                 self._take_in(answer.rows, answer.carried)
+                self._forget_older()
             except sqlite.Error as error:
                 raise refusal(self.database.path, error) from error
