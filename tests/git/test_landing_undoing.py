@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 import shlex
 import shutil
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hives import QuickQueen, Ran, commit_file, git, write_lines
+from hives import QuickQueen, Ran, add_submodule, commit_file, git, write_lines
 
 from queenbee.git.landing import arrivals
 
@@ -75,6 +76,36 @@ def test_the_command_that_it_suggests_keeps_what_others_landed(
     assert landed(quick, stale, "-m", "Keep the rest").code == 0
     kept = [on_main(repo, each) for each in ("code.py", "new.py", "own.py")]
     assert kept == ["better\n", "new\n", "mine\n"]
+
+
+def test_the_command_that_it_suggests_moves_a_submodule_too(
+    quick: QuickQueen,
+    repo: Path,
+    trees: Trees,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("GIT_ALLOW_PROTOCOL", "file")
+    library = tmp_path / "library"
+    add_submodule(repo, library, "lib")
+    git(repo, "commit", "-qm", "a submodule")
+    commit_file(library, "more.py")
+    tree = trees("ui")
+    git(tree, "submodule", "--quiet", "update", "--init")
+    git(tree / "lib", "fetch", "-q")
+    git(repo / "lib", "pull", "-q")
+    git(repo, "commit", "-qam", "move it")
+    commit_file(tree, "own.py", "mine\n")
+    assert landed(quick, tree).code == 0
+    refused = landed(quick, tree, "-m", "All that there is")
+    suggested = re.search(r"(git checkout .+?);", refused.err)
+    assert (refused.code, suggested is not None) == (5, True), refused
+    assert suggested is not None
+    subprocess.run(["sh", "-ec", suggested[1]], cwd=tree, check=True)
+    assert git(tree / "lib", "rev-parse", "HEAD") == git(library, "rev-parse", "HEAD")
+    (tree / "own.py").write_text("again\n")
+    assert landed(quick, tree, "-m", "Keep the rest").code == 0
+    assert git(library, "rev-parse", "HEAD").strip() in git(repo, "ls-tree", "main", "lib")
 
 
 def test_it_is_stopped_once(quick: QuickQueen, repo: Path, stale: Path) -> None:

@@ -30,6 +30,7 @@ from queenbee.git.landing.together.target_verdict import TargetJudge
 from queenbee.git.landing.together.trial import Trial
 from queenbee.git.landing.work import PROPOSED, SQUASH, Landing
 from queenbee.git.run import names_in
+from queenbee.git.trees.submodules import links
 from queenbee.git.worktrees.preparing import may_have_copies
 from queenbee.services.waiting.landing_steps import Promises
 from queenbee.store.trust import Trust, of_setting
@@ -264,6 +265,8 @@ class Leading:
         found = [each for each in found if each.beside or each.droid != self._store.actor]
         files = sorted({path for each in found for path in each.files})[:_MOST_TOLD]
         them, target = " ".join(map(shell_word, files)), shell_word(own.target)
+        moved = sorted(links(own.tree).keys() & {*files}) if files else ()
+        them += f" && {suggested('git submodule update --', *moved)}" if moved else ""
         self._stop_once(
             "takes back what others landed",
             some([each.taken_back() for each in found], SHOWN, "; "),
