@@ -2,8 +2,9 @@
 
 `git`, `line` and `network` are for repositories that nobody vouches for. A repository's config can
 name programs that git runs for a mere question, and whoever unpacks somebody's archive gets their
-config with it: git is called so that it runs none of them. In a hook, `GIT_DIR` and
-`GIT_INDEX_FILE` name the repository and the index, so the environment is passed on.
+config with it: git is called so that it runs none of them, and no hook, which could stage more in
+an index that is to land. In a hook, `GIT_DIR` and `GIT_INDEX_FILE` name the repository and the
+index, so the environment is passed on.
 
 `as_the_user` and `user_git` run git as the user would: with their hooks, filters and settings. What
 these run may be anybody's code, so only `network` has the tokens of code hosts.
@@ -63,6 +64,8 @@ _NO_HOOKS = {
     "gc.auto": "0",
     "maintenance.auto": "false",
 }
+_ABOUT_HOOKS = frozenset({"config", "rev-parse"})
+"""What says where the hooks are, and runs none."""
 _OF_A_CALLER = frozenset({
     "GIT_CONFIG",
     "GIT_DIR", "GIT_WORK_TREE", "GIT_IMPLICIT_WORK_TREE", "GIT_COMMON_DIR", "GIT_INDEX_FILE",
@@ -121,7 +124,8 @@ def git(
     soon as git does nothing any more, it is ended, and `TooSlow` raised: it would wait for ever for
     a FIFO in place of a `.gitignore`.
     """
-    env = quiet_environment(config, repository)
+    hooks = {} if arguments[0] in _ABOUT_HOOKS else {"core.hooksPath": os.devnull}
+    env = quiet_environment({**hooks, **(config or {})}, repository)
     try:
         status, out, err = _run((*QUIET, *arguments), cwd, env, _OfFiles(limit_s), stdin)
     except _GivenUp as reason:

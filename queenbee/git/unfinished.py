@@ -80,7 +80,6 @@ _NONE = ""
 """In place of a ref's old value: it must not exist. Zeros would have to be as many as in an id."""
 _KEPT = "queen: kept"
 """What the reflog says of a ref that QueenBee has brought to what it kept."""
-_NO_HOOKS = {"core.hooksPath": os.devnull}
 _TREE = ("rev-parse", "--verify", "--quiet", "--end-of-options")
 _AUTOSTASHES = ("rebase-merge/autostash", "rebase-apply/autostash", "MERGE_AUTOSTASH")
 """Files that name the commit with what git put aside before it began, and would put back."""
@@ -504,7 +503,7 @@ class _PuttingBack:
         self._branch = branch
         self._name = name
         who = place.droid or name
-        config = {**_NO_HOOKS, "user.name": who, "user.email": f"{who}@localhost"}
+        config = {"user.name": who, "user.email": f"{who}@localhost"}
         where: Any = {"cwd": place.path, "repository": {}, "limit_s": _LIMIT_S}
         self._git = partial(git, **where, config=config)
         self._line = partial(line, **where)
@@ -608,7 +607,7 @@ class _PuttingBack:
 
     def _as_the_user(self, *arguments: str) -> None:
         """Runs git with the user's filters, but without hooks. Raises `ExternalFailure`."""
-        config = {**looking(self._place.path), **_NO_HOOKS}
+        config = {**looking(self._place.path), "core.hooksPath": os.devnull}
         status, out, err = user_git(*arguments, cwd=self._place.path, config=config)
         if status != 0:
             said = os.fsdecode(out + err).strip()

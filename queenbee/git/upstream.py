@@ -11,7 +11,6 @@ import shlex
 import time
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from queenbee.checks.consent import Consent
@@ -20,7 +19,7 @@ from queenbee.core.text import mentioned, named, shell_word, suggested
 from queenbee.errors import InvalidInput, QueenError, Unreachable
 from queenbee.git.contents.running_hooks import HOOK_BY_ALIAS, is_of_lfs
 from queenbee.git.objects import Objects
-from queenbee.git.run import git, line, network
+from queenbee.git.run import line, network
 from queenbee.store import safe_open
 from queenbee.store.git_files.worktrees import (
     current_branch,
@@ -72,7 +71,6 @@ _LINK = f"120000 {LFS_SETTINGS}\0".encode()
 """As a symbolic link of that name is listed in a tree."""
 _SET_TARGET = "queen config set land.target"
 _LOOKED = "upstream-looked"
-_SEEN = "--max-count=100"
 _NOT_THERE = 2
 """The status of `git ls-remote` where the remote has no such branch."""
 _BRIEF_S = 3.0
@@ -166,19 +164,6 @@ class Upstream:
                 hint=hint,
             )
         self._note_look()
-
-    def taken_off(self, head: str) -> list[str]:
-        """Returns the commits of a branch that it had when it was seen before, and has no longer,
-        the newest first. Raises `ExternalFailure`.
-        """
-        ask: Callable[..., bytes] = partial(git, cwd=self.tree, repository={})
-        now = no_dash(self.ref)
-        seen = ask("rev-list", "--walk-reflogs", _SEEN, now, "--").decode().split()
-        if not seen:
-            return []
-        gone = {*ask("rev-list", *map(no_dash, seen), "--not", now, "--").decode().split()}
-        own = ask("rev-list", no_dash(head), "--not", now, "--").decode().split() if gone else []
-        return [each for each in own if each in gone]
 
     def push(
         self,

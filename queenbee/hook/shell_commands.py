@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -43,6 +44,8 @@ _HERE = re.compile(r"""(?<!<)<<-?[ \t]*(["']?)\\?(\w+)\1""")
 _MAGIC = frozenset("*?[")
 _WITH_VALUE = ("-C", "-c", "--git-dir", "--work-tree", "--namespace")
 _ALL = frozenset((".", "./", "..", "../"))
+_PATH_CHARS = 4096
+"""A folder has no longer name, and each `cd` would have to copy it."""
 _SHOWN = 3
 _NAME_CHARS = 80
 
@@ -51,15 +54,20 @@ def answer(event: Event, env: Mapping[str, str]) -> Answer | None:
     """Returns the refusal of a command, or None. The files that it restores become those of the
     event: an edit.
     """
+    passed, restored = set[tuple[str, str]](), dict.fromkeys(event.files)
     for folder, words in _git_calls(event.command, event.cwd):
         what, files = _of_call(folder, words)
-        event.files += files
+        restored |= dict.fromkeys(files)
+        if not what or (what, folder) in passed:  # Asked once: a command may have thousands.
+            continue
         if what == "pop":
             reason = _of_pop(discover(folder, env))
         else:
-            reason = _of_tree(folder, " ".join(["git", *words[:2]]), event, env) if what else ""
+            reason = _of_tree(folder, " ".join(["git", *words[:2]]), event, env)
         if reason:
             return answers.denial(event, reason)
+        passed.add((what, folder))
+    event.files = [*restored]
     return None
 
 
@@ -70,45 +78,47 @@ def _git_calls(text: str, cwd: str) -> Iterator[tuple[str, list[str]]]:
     folder = cwd
     for words in map(_without_wrappers, _simple_commands(_without_asides(text))):
         if words[:1] == ["cd"] and len(words) == 2:
-            folder = os.path.join(folder, os.path.expanduser(words[1]))
+            there = os.path.join(folder, os.path.expanduser(words[1]))
+            folder = there if len(there) <= _PATH_CHARS else folder
         if os.path.basename(words[0] if words else "") != "git":
             continue
-        place, rest = folder, words[1:]
-        while rest and rest[0].startswith("-"):
-            if rest[0] == "-C" and len(rest) > 1:
-                place = os.path.join(place, rest[1])
-            rest = rest[2:] if rest[0] in _WITH_VALUE else rest[1:]
-        if rest and os.path.isdir(place):
-            yield os.path.normpath(place), rest
+        place, at = folder, 1
+        while at < len(words) and words[at].startswith("-"):
+            if words[at] == "-C" and len(words) > at + 1 and len(place) <= _PATH_CHARS:
+                place = os.path.join(place, words[at + 1])
+            at += 2 if words[at] in _WITH_VALUE else 1
+        if at < len(words) and os.path.isdir(place):
+            yield os.path.normpath(place), words[at:]
 
 
 def _without_wrappers(words: list[str]) -> list[str]:
     """Returns a command without the variables and the programs that it is run by."""
-    is_wrapped = False
-    while words:
-        first, *rest = words
-        if os.path.basename(first) in _BEFORE:
+    is_wrapped, is_value = False, False
+    for number, word in enumerate(words):
+        if is_value:
+            is_value = False
+        elif os.path.basename(word) in _BEFORE:
             is_wrapped = True
-        elif is_wrapped and first.startswith("-"):
-            rest = rest[1:] if _OPTION_VALUE.fullmatch(first) else rest
-        elif "=" not in first and not (is_wrapped and _DURATION.fullmatch(first)):
-            break
-        words = rest
-    return words
+        elif is_wrapped and word.startswith("-"):
+            is_value = _OPTION_VALUE.fullmatch(word) is not None
+        elif "=" not in word and not (is_wrapped and _DURATION.fullmatch(word)):
+            return words[number:]
+    return []
 
 
 def _without_asides(text: str) -> str:
     """Returns a shell command without its comments and the bodies of its here-documents, in which
     an apostrophe quotes nothing.
     """
-    lines, kept, ends = text.split("\n"), list[str](), list[str]()
+    lines, kept, ends = text.split("\n"), list[str](), deque[str]()
     words = {each.strip("\t") for each in lines}
     for line in lines:
         if ends:
-            ends = ends[line.strip("\t") == ends[0] :]
+            if line.strip("\t") == ends[0]:
+                ends.popleft()
         else:
             kept.append(line)
-            ends = [word for _, word in _HERE.findall(line) if word in words]
+            ends.extend(word for _, word in _HERE.findall(line) if word in words)
     return _COMMENT.sub(lambda found: found[1] or "", "\n".join(kept))
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from queenbee.core import readiness
 from queenbee.core.readiness import PARENT, Standing, Waits
 from queenbee.core.timestamps import instant_ms
+from queenbee.services.writing.secrets import is_like_secret
 from queenbee.store.tracker.standing_rows import StandingRow, StandingRows
 
 if TYPE_CHECKING:
@@ -161,7 +162,7 @@ class Board:
         return self._rows.takeable_count(self._number) - gone
 
     def special(self) -> list[str]:
-        """Returns the open issues of which documents may have more to say."""
+        """Returns the open issues that something other than their rows may hold back."""
         return self._rows.special(self._number)
 
     def named(self) -> list[str]:
@@ -269,5 +270,7 @@ def _row(issue: Issue, standing: Standing, waits: Waits) -> StandingRow:
     if waiting == "ready" and not row.children:
         row.behind = waits.work_behind(issue.id)
     row.priority, row.created_ms, row.minutes = issue.priority, issue.created_ms, estimate
-    row.is_special = bool(issue.get("metadata")) or issue.get("dod") is not None
+    row.is_special = (
+        bool(issue.get("metadata")) or issue.get("dod") is not None or is_like_secret(issue.id)
+    )
     return row

@@ -13,6 +13,7 @@ from queenbee.core.row_edits import STAMP, later_than, with_changes
 from queenbee.core.text import bracketed, mentioned, suggested
 from queenbee.core.timestamps import instant_ms
 from queenbee.errors import IssueClosed, NotFound, NotReady, Taken, Untrusted
+from queenbee.services.writing.secrets import is_like_secret
 from queenbee.store.droids import roster
 from queenbee.store.issues_file import unreadable_row
 
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
         reviews: Mapping[str, Review]
 
 
+_UNFIT = "its id seems to hold a secret"
 _REF = "external_ref"
 _MANY = 100
 """From so many issues on, one question about all completions takes less than one about each."""
@@ -338,11 +340,12 @@ class Issues:
         return self._holders(), self._held_back(self._few(board.special()))
 
     def _held_back(self, issues: Mapping[str, Issue]) -> Mapping[str, str]:
-        """Returns what is held back, with the reason: by documents, or because it is done already,
-        and only its landing waits.
+        """Returns what is held back, with the reason: by documents, because nobody could record
+        its id, or because it is done already, and only its landing waits.
         """
+        unfit = {each: _UNFIT for each in issues if is_like_secret(each)}
         waiting = roster.waiting(self._store.layout, without=self._store.actor_or_none)
-        return {**waiting, **self._documents.held_back(issues)}
+        return {**unfit, **waiting, **self._documents.held_back(issues)}
 
     def open_and_counts(self) -> tuple[dict[str, Standing], dict[str, int]]:
         """Returns where the issues stand that are work for droids and not done, by id; and how many

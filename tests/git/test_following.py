@@ -208,6 +208,40 @@ def test_a_file_that_git_ignores_is_not_overwritten(
     assert (git(tree, "rev-parse", "HEAD"), git(tree, "diff", "HEAD")) == (head, "")
 
 
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("has_own", [False, True])
+def test_a_file_in_place_of_a_folder_is_followed_unless_that_has_files_without_git(
+    quick: QuickQueen, repo: Path, tree: Path, strategy: str, has_own: bool
+) -> None:
+    commit_file(repo, "d/x", "x\n")
+    set_up(quick, repo, tree, strategy)
+    head = git(tree, "rev-parse", "HEAD")
+    git(repo, "rm", "-rq", "d")
+    commit_file(repo, "d", "a file\n")
+    (repo / ".git" / "info" / "exclude").write_text("own\n")
+    does = f"mkdir -p {tree}/d/empty {tree}/d/own; echo mine > {tree}/d/own/mine"
+    done = landing(quick, tree, does if has_own else "true")
+    assert (done.code, "without git: d/own\n" in done.out) == (0, has_own), done
+    assert "left alone" not in done.out + done.err
+    assert (git(tree, "rev-parse", "HEAD") == head, (tree / "d").is_dir()) == (has_own, has_own)
+    assert git(tree, "status", "--porcelain") == ""
+
+
+def test_a_conflict_beside_a_file_in_place_of_a_folder_is_left_to_be_resolved(
+    quick: QuickQueen, repo: Path, tree: Path
+) -> None:
+    commit_file(repo, "d/x", "x\n")
+    set_up(quick, repo, tree, "merge")
+    git(repo, "rm", "-rq", "d")
+    commit_file(repo, "d", "a file\n")
+    commit_file(repo, "mine", "theirs\n")
+    done = landing(quick, tree)
+    assert (done.code, "conflict: mine" in done.err) == (5, True), done
+    (tree / "mine").write_text("both\n")
+    git(tree, "add", "mine")
+    assert landing(quick, tree, "true", "--continue").code == 0
+
+
 def test_a_branch_that_a_hook_does_not_let_move_has_its_files(
     quick: QuickQueen, repo: Path, tree: Path
 ) -> None:

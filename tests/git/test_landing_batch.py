@@ -390,6 +390,17 @@ def test_a_branch_that_takes_back_what_others_landed_is_told_in_its_own_turn(
     assert git(team.repo, "show", "main:code.py") == "better\n"
 
 
+def test_a_branch_that_brings_back_what_was_taken_off_is_told_in_its_own_turn(
+    team: Team, trees: list[Path]
+) -> None:
+    commit_file(team.repo, "secret")
+    git(trees[2], "merge", "-q", "main")
+    git(team.repo, "reset", "-q", "--hard", "HEAD~1")
+    first, second, third = team.finish(team.start(trees[:3]))
+    assert (first[0], second[0], third[0]) == (0, 0, 5)
+    assert "this branch brings back commits that were taken off main" in third[1]
+
+
 def test_a_conflict_with_what_landed_is_told_at_once_and_not_after_the_wait(
     team: Team, repo: Path, trees: list[Path]
 ) -> None:

@@ -89,7 +89,9 @@ def test_another_commit_on_the_same_one_is_not_taken_for_it(
     theirs = "git reset -q --hard HEAD~1; echo x > b; git add b; git commit -qm theirs"
     hook(repo, f"rm {path}; {theirs}")
     done = landing(quick, tree)
-    assert (done.code, "main was moved" in done.out) == (0, True), done
+    assert (done.code, "main was moved" in done.out) == (5, True), done
+    assert "brings back commits that were taken off main" in done.err
+    assert landing(quick, tree).code == 0
     assert git(repo, "rev-list", "--first-parent", "--count", f"{before}..main").strip() == "2"
     assert {"a", "b"} <= {*git(repo, "ls-tree", "--name-only", "main").split()}
 

@@ -257,6 +257,21 @@ def until(true: Callable[[], bool]) -> None:
         time.sleep(0.02)
 
 
+def test_a_hook_of_an_index_puts_nothing_else_into_what_lands(
+    quick: QuickQueen, tracked: Path, tree: Path
+) -> None:
+    here = f'[ "$(git rev-parse --show-toplevel)" = {tracked} ] || exit 0'
+    adds = f'[ -z "$IN" ] && [ -n "$GIT_INDEX_FILE" ] || exit 0\n{here}\nIN=1 git add -A\n'
+    add_hook(tracked, "post-index-change", adds)
+    quick("claim", "q-1", as_="ui", cwd=tree)
+    (tracked / "wip.txt").write_text("wip\n")
+    (tracked / "README.md").write_text("unfinished\n")
+    before = git(tracked, "rev-parse", "main").strip()
+    assert quick("land", as_="ui", cwd=tree).code == 0
+    changed = git(tracked, "log", "-m", "--name-only", "--format=", f"{before}..main")
+    assert not {"wip.txt", "README.md"} & {*changed.split()}
+
+
 def test_a_hook_puts_nothing_else_into_the_commit_of_records(
     quick: QuickQueen, tracked: Path, tree: Path, tmp_path: Path
 ) -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 import shlex
 import shutil
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hives import QuickQueen, Ran, commit_file, git, write_lines
+from hives import QuickQueen, Ran, add_submodule, commit_file, git, write_lines
 
 from queenbee.git.landing import arrivals
 
@@ -75,6 +76,36 @@ def test_the_command_that_it_suggests_keeps_what_others_landed(
     assert landed(quick, stale, "-m", "Keep the rest").code == 0
     kept = [on_main(repo, each) for each in ("code.py", "new.py", "own.py")]
     assert kept == ["better\n", "new\n", "mine\n"]
+
+
+def test_the_command_that_it_suggests_moves_a_submodule_too(
+    quick: QuickQueen,
+    repo: Path,
+    trees: Trees,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("GIT_ALLOW_PROTOCOL", "file")
+    library = tmp_path / "library"
+    add_submodule(repo, library, "lib")
+    git(repo, "commit", "-qm", "a submodule")
+    commit_file(library, "more.py")
+    tree = trees("ui")
+    git(tree, "submodule", "--quiet", "update", "--init")
+    git(tree / "lib", "fetch", "-q")
+    git(repo / "lib", "pull", "-q")
+    git(repo, "commit", "-qam", "move it")
+    commit_file(tree, "own.py", "mine\n")
+    assert landed(quick, tree).code == 0
+    refused = landed(quick, tree, "-m", "All that there is")
+    suggested = re.search(r"(git checkout .+?);", refused.err)
+    assert (refused.code, suggested is not None) == (5, True), refused
+    assert suggested is not None
+    subprocess.run(["sh", "-ec", suggested[1]], cwd=tree, check=True)
+    assert git(tree / "lib", "rev-parse", "HEAD") == git(library, "rev-parse", "HEAD")
+    (tree / "own.py").write_text("again\n")
+    assert landed(quick, tree, "-m", "Keep the rest").code == 0
+    assert git(library, "rev-parse", "HEAD").strip() in git(repo, "ls-tree", "main", "lib")
 
 
 def test_it_is_stopped_once(quick: QuickQueen, repo: Path, stale: Path) -> None:
@@ -207,3 +238,52 @@ def test_only_the_branchs_own_files_are_looked_up(
     target = git(repo, "rev-parse", "main").strip()
     assert arrivals.undone(str(tree), target, target, {"own.py": ["0", "1"]}) == []
     assert [each[-2:] for each in asked] == [("--", "own.py")]
+
+
+@pytest.mark.parametrize("how", ["reset --hard HEAD~1", "commit --amend -m other"])
+def test_what_was_taken_off_the_main_branch_comes_back_only_if_it_is_meant(
+    quick: QuickQueen, repo: Path, trees: Trees, how: str
+) -> None:
+    commit_file(repo, "secret", "key\n")
+    gone = git(repo, "rev-parse", "main").strip()
+    tree = trees("ui")
+    (repo / "secret").write_text("none\n")
+    git(repo, "add", "secret")
+    git(repo, *shlex.split(how))
+    commit_file(tree, "own.py", "mine\n")
+    refused = landed(quick, tree)
+    said = f"this branch brings back commits that were taken off main: {gone[:10]}\n"
+    assert (refused.code, said in refused.err) == (5, True), refused
+    assert "secret" not in git(repo, "log", "--format=%s", "main").split()
+    if "amend" in how:
+        assert landed(quick, tree).code == 5  # Both have another `secret`.
+        git(tree, "merge", "--abort")
+    suggested = re.search(r"(git rebase .+?);", refused.err)
+    assert suggested is not None
+    git(tree, *shlex.split(suggested[1])[1:])
+    assert landed(quick, tree).code == 0
+    assert gone not in git(repo, "rev-list", "main")
+
+
+def test_what_was_taken_off_the_main_branch_and_is_meant_lands(
+    quick: QuickQueen, repo: Path, trees: Trees
+) -> None:
+    tree = trees("ui")
+    commit_file(tree, "own.py", "mine\n")
+    assert landed(quick, tree).code == 0
+    git(repo, "reset", "-q", "--hard", "HEAD~1")
+    commit_file(tree, "more.py", "mine\n")
+    assert landed(quick, tree).code == 5
+    assert landed(quick, tree).code == 0
+    assert on_main(repo, "own.py") == "mine\n"
+
+
+def test_without_a_reflog_nothing_is_known_to_be_taken_off(
+    quick: QuickQueen, repo: Path, trees: Trees
+) -> None:
+    commit_file(repo, "secret", "key\n")
+    tree = trees("ui")
+    git(repo, "reset", "-q", "--hard", "HEAD~1")
+    (repo / ".git/logs/refs/heads/main").unlink()
+    commit_file(tree, "own.py", "mine\n")
+    assert landed(quick, tree).code == 0

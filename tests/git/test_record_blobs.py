@@ -234,3 +234,19 @@ def test_a_lock_of_one_who_was_killed_is_in_nobodys_way(hive: Hive, repo: Path) 
     assert lock.exists()
     commit_records(hive, is_end=True)
     assert (head(repo) == before, lock.exists()) == (False, False)
+
+
+@pytest.mark.parametrize("secret", [{"notes": f"use {TOKEN}"}, {"x": {TOKEN: 1}}])
+def test_a_bead_into_which_somebody_wrote_a_secret_stays_where_it_was(
+    hive: Hive, repo: Path, secret: dict[str, object]
+) -> None:
+    """Also if QueenBee wrote the file last, and moved it: what was committed of it is kept."""
+    ours = bead(repo, hive, "ours")
+    commit_records(hive, is_end=True)
+    ours.write_text(json.dumps({"id": "ours", "intent": "x", "status": "pending", **secret}))
+    folders = bead_folders(hive)
+    update_bead(find_bead(folders, "ours"), lambda it: it.update(status="completed"), folders)
+    said = commit_records(hive, is_end=True)
+    assert ".beads/completed/ours.json is not committed: the bead: the " in said
+    listed = git(repo, "ls-tree", "-r", "--name-only", "HEAD", "--", ".beads")
+    assert ("completed/ours.json" in listed, "active/ours.json" in listed) == (False, True)

@@ -11,6 +11,8 @@ from agent_inputs import OTHER_SESSION, edit_of, recorded, shaped
 from hives import QuickQueen, git
 from news_events import Ask
 
+from queenbee.hook import shell_commands
+
 
 def runs(command: str, tree: Path, **changes: object) -> bytes:
     """Returns Claude Code's input before it runs a command."""
@@ -157,6 +159,20 @@ def test_what_sets_back_a_file_is_an_edit_of_it(edited: Path, ask: Ask, command:
 def test_all_else_passes(edited: Path, ask: Ask, command: str) -> None:
     (edited / "own*2.py").touch()
     assert ask(runs(command, edited)) is None
+
+
+def test_a_command_that_is_long_is_refused_as_a_short_one(edited: Path, ask: Ask) -> None:
+    for command in ("env " * 200_000 + "git stash", "git " + "-p " * 200_000 + "stash"):
+        assert "touches all" in refusal(ask(runs(command, edited)))
+
+
+def test_a_tree_is_looked_at_once_however_often_git_is_called(
+    edited: Path, ask: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks = []
+    monkeypatch.setattr(shell_commands, "_of_tree", lambda folder, *_: looks.append(folder) or "")
+    assert ask(runs("git add -A; cd src; git restore app.py; git add -A; cd ..;" * 9, edited))
+    assert looks == [str(edited), str(edited / "src")]
 
 
 def test_alone_in_a_tree_everything_passes(edited: Path, ask: Ask, quick: QuickQueen) -> None:

@@ -61,6 +61,22 @@ def test_a_flag_that_sets_an_issue_apart_keeps_it_out(
     assert ready(hive) == ["qb-2"]
 
 
+@pytest.mark.parametrize("documents", [False, True])
+def test_an_id_that_looks_like_a_secret_stops_nobody(
+    hive: Hive, add: Callable[..., None], beads: Path, documents: bool
+) -> None:
+    """Who takes the next issue gets the one after it, instead of a refusal each time."""
+    secret = "x-ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+    add(secret, priority=0)
+    add("qb-2")
+    if documents:  # Then no standings are kept.
+        (beads / "active").mkdir()
+        (beads / "active" / "b.json").write_text('{"id": "b"}')
+    assert ready(hive) == ["qb-2"]
+    assert hive.next().assignment.issue_id == "qb-2"
+    assert hive.issues.standing(secret).because == "its id seems to hold a secret"
+
+
 def test_what_a_person_decides_is_not_for_agents(hive: Hive, add: Callable[..., None]) -> None:
     add("qb-1", labels=["ui", "human"])
     add("qb-2", labels=["ui"])

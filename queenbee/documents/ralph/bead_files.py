@@ -264,6 +264,8 @@ def id_in(document: dict[str, Any], path: str) -> str:
     """Returns the id of the bead in a file. Raises `Unreadable` if it has none."""
     bead_id = document.get("id")
     if isinstance(bead_id, str) and bead_id:
+        if bead_id.encode(errors="replace").decode() != bead_id:  # No database holds it.
+            raise Unreadable(f"{path} has half of a character in its id", path=path)
         return bead_id
     stem = os.path.splitext(os.path.basename(path))[0]
     if id_problem(stem):

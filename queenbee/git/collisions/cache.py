@@ -30,7 +30,6 @@ LIMIT_S = 30.0
 _LONGEST_S = 3_600
 """No comparison takes so long: what is older is from one that was killed."""
 _CONFIG = {
-    "core.hooksPath": os.devnull,
     "core.splitIndex": "false",
     "core.fsmonitor": "false",
     "core.safecrlf": "false",

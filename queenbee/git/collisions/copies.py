@@ -61,7 +61,7 @@ class Copies:
         tree = self._free.get()
         try:
             how = ("checkout", "-q", "--force", "--detach", no_dash(commit), "--")
-            git(*how, cwd=tree, config={"core.hooksPath": os.devnull})
+            git(*how, cwd=tree)
             git("clean", "-ffdxq", cwd=tree)  # Also what was compiled.
             return run_check(self._check, tree, self._interrupts)
         finally:

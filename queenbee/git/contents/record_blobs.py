@@ -202,6 +202,7 @@ def records_of(layout: Layout, root: str, commit: str, paths: Iterable[str]) -> 
     blobs: dict[str, str | None] = {}
     fit: list[str] = []
     left_out: list[str] = []
+    stays = set[str]()
     noted = recall(bead_notes(layout))
     written = noted if isinstance(noted, dict) else {}
     with Objects(root) as objects, tempfile.TemporaryDirectory() as folder:
@@ -212,16 +213,19 @@ def records_of(layout: Layout, root: str, commit: str, paths: Iterable[str]) -> 
                 if written.get(path.removeprefix(".beads/")) != digest(data):
                     continue
                 blobs[path] = None
-            elif data is not None:
+            if data is not None:
                 before = objects.read(f"{commit}:{path}")
                 fault = _fault(path, data, before[2] if before is not None else b"")
                 if fault:
                     left_out.append(f"{mentioned(path)} is not committed: {fault}")
+                    stays.add(os.path.basename(path))
                     continue
-            if data is not None:
                 # The bytes that were looked at, whatever the file has by now.
                 safe_open.write(os.path.join(folder, str(len(fit))), data, os.O_CREAT | os.O_EXCL)
                 fit.append(path)
+        # A bead that cannot be committed where it is now stays where it was.
+        for path in [each for each in blobs if os.path.basename(each) in stays]:
+            del blobs[path]
         blobs.update(zip(fit, _blobs(root, folder, len(fit)), strict=True))
     return Records(blobs, left_out)
 
@@ -256,6 +260,9 @@ def digest(data: bytes | None) -> str:
 
 def _fault(path: str, data: bytes, before: bytes) -> str:
     """Returns why a file may not be committed as it is, or nothing."""
+    if is_bead(path):  # It is all of one piece: what was in it before is judged again.
+        fault = _fault_in(data)
+        return fault and f"the bead{fault}"
     named = _LEDGER.fullmatch(path)
     if path != _TRACKER and (named is None or named[1] not in KINDS):
         return "this version knows no such records"
@@ -266,11 +273,21 @@ def _fault(path: str, data: bytes, before: bytes) -> str:
             continue
         try:
             decode(text)
-            refuse_secrets_in_row(json.loads(text, object_pairs_hook=once))
         except Unusable as error:
             return f"line {number} is no record: {error}"
-        except LooksLikeSecret as error:
-            return f"line {number}: {error.message.partition(';')[0]}"
+        if fault := _fault_in(text):
+            return f"line {number}{fault}"
+    return ""
+
+
+def _fault_in(text: bytes) -> str:
+    """Returns why an object may not be committed, after what it is called, or nothing."""
+    try:
+        refuse_secrets_in_row(json.loads(text, object_pairs_hook=once))
+    except Unusable as error:
+        return f" is no record: {error}"
+    except LooksLikeSecret as error:
+        return f": {error.message.partition(';')[0]}"
     return ""
 
 

@@ -1,5 +1,5 @@
 """What came in from the target while a branch was worked on: one arrival for each landing; and
-which landings a branch takes back.
+which landings a branch takes back, or brings back.
 
 The target's reflog knows where each landing ended, if it has several commits. Without one, each
 commit of the first-parent line is an arrival.
@@ -20,7 +20,7 @@ from queenbee.git.landing.commands import RAW, git, is_commit
 from queenbee.git.run import names_in
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from queenbee.git.landing.commands import Changed
     from queenbee.git.landing.place import Place
@@ -35,6 +35,8 @@ _RECENT = ("--since=3.days", "--ignore-missing")
 """Over a weekend; a worktree whose files are older still lacks something that landed since."""
 _MOST_NAMED = 200
 """So many files of a branch are looked up by name; git compares all of them sooner than more."""
+_SEEN = "--max-count=200"
+"""So many of the target's last moves are read: 0.01 s."""
 _PARTS = ("rev-list", "--ignore-missing")
 """The commits that a landing brought; the first commit of all has none before it."""
 _REVERTED = re.compile(r"^This reverts commit ([0-9a-f]{40,64})", re.MULTILINE)
@@ -190,6 +192,20 @@ def undone(tree: str, since: str, target: str, changed: Changed) -> list[Arrival
         if paths and not meant.intersection(parts):
             found.append(Arrival(commit, subject, author, paths))
     return found
+
+
+def taken_off(place: Place) -> set[str]:
+    """Returns the commits that the target had when it was seen before, and has no longer."""
+    moves = ("rev-list", "--walk-reflogs", _SEEN, no_dash(place.target_ref), "--")
+    seen = git(*moves, cwd=place.tree).decode().split()
+    gone = (*_PARTS, *seen, f"^{place.tip()}", "--")
+    return {*git(*gone, cwd=place.tree).decode().split()} if seen else set()
+
+
+def brought_back(place: Place, head: str, gone: Collection[str]) -> list[str]:
+    """Returns those of these commits that a branch would bring to the target, the newest first."""
+    own = git("rev-list", no_dash(head), f"^{place.tip()}", "--", cwd=place.tree) if gone else b""
+    return [each for each in own.decode().split() if each in gone]
 
 
 def _own_head(place: Place) -> str:

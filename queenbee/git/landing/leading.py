@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from queenbee.checks.consent import Consent, SeenCommand, typed_command
 from queenbee.core.command_lines import no_dash
 from queenbee.core.text import named, shell_word, some, suggested
-from queenbee.git.landing.arrivals import began, undone
+from queenbee.git.landing.arrivals import began, brought_back, taken_off, undone
 from queenbee.git.landing.commands import added, git
 from queenbee.git.landing.committing import refuse_copied
 from queenbee.git.landing.conflicts import tell_joined, with_markers
@@ -30,6 +30,7 @@ from queenbee.git.landing.together.target_verdict import TargetJudge
 from queenbee.git.landing.together.trial import Trial
 from queenbee.git.landing.work import PROPOSED, SQUASH, Landing
 from queenbee.git.run import names_in
+from queenbee.git.trees.submodules import links
 from queenbee.git.worktrees.preparing import may_have_copies
 from queenbee.services.waiting.landing_steps import Promises
 from queenbee.store.trust import Trust, of_setting
@@ -264,6 +265,8 @@ class Leading:
         found = [each for each in found if each.beside or each.droid != self._store.actor]
         files = sorted({path for each in found for path in each.files})[:_MOST_TOLD]
         them, target = " ".join(map(shell_word, files)), shell_word(own.target)
+        moved = sorted(links(own.tree).keys() & {*files}) if files else ()
+        them += f" && {suggested('git submodule update --', *moved)}" if moved else ""
         self._stop_once(
             "takes back what others landed",
             some([each.taken_back() for each in found], SHOWN, "; "),
@@ -273,11 +276,10 @@ class Leading:
 
     def _stop_bringing_back(self) -> None:
         """Raises `NotLanded`, once, for commits on which the branch began, and which somebody has
-        taken off the remote's branch since.
+        taken off the target since.
         """
-        upstream, target = self._own.upstream, shell_word(self._own.target)
-        commits = upstream.taken_off(self._head) if upstream is not None else []
-        if commits:
+        target = shell_word(self._own.target)
+        if commits := brought_back(self._own, self._head, taken_off(self._own)):
             self._stop_once(
                 f"brings back commits that were taken off {target}",
                 some([each[:10] for each in commits], SHOWN),

@@ -56,7 +56,7 @@ _NOBODY = {
     for who in ("AUTHOR", "COMMITTER")
     for what, value in (("NAME", "queenbee"), ("EMAIL", "queenbee@localhost"))
 }
-_QUIET = {"core.hooksPath": os.devnull, "core.logAllRefUpdates": "false"}
+_QUIET = {"core.logAllRefUpdates": "false"}
 _FETCH = ("fetch", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--progress")
 _RACED = ("fetch first", "non-fast-forward", "cannot lock ref", "incorrect old value",
           "failed to update ref", "reference already exists", "failed to lock")  # fmt: skip

@@ -286,7 +286,7 @@ def _stage(hive: Services, files: list[str]) -> list[str]:
 
 def _git(hive: Services, *arguments: str, stdin: bytes = b"") -> bytes:
     root = hive.layout.root
-    config = {**without_programs(root), "core.hooksPath": os.devnull}
+    config = without_programs(root)
     return git(*arguments, cwd=root, stdin=stdin, repository={}, config=config)
 
 

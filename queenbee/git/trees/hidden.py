@@ -30,7 +30,6 @@ LOOKING = {
 }
 """Settings with which git looks at all files that are there, as `looking` says."""
 _TELLING = re.compile(rb"(?:\A|(?<=\0))[^H\0] [^\0]+")
-_NO_HOOKS = {"core.hooksPath": os.devnull}
 
 
 def looking(tree: str) -> dict[str, str]:
@@ -97,7 +96,7 @@ def show_hidden(tree: str, repository: Mapping[str, str] | None = None) -> None:
     """Has git look at them again; `repository` may name another index. Raises `ExternalFailure`."""
     here = os.fsencode("".join(f"{each}\0" for each in hidden_files(tree, repository)))
     if here:  # One flag at a time.
-        update = partial(git, cwd=tree, stdin=here, config=_NO_HOOKS, repository=repository or {})
+        update = partial(git, cwd=tree, stdin=here, repository=repository or {})
         update("update-index", "--no-assume-unchanged", "-z", "--stdin")
         update("update-index", "--no-skip-worktree", "-z", "--stdin")
 

@@ -15,17 +15,23 @@ if TYPE_CHECKING:
 
 IGNORED = ("ls-files", "--others", "--ignored", "--exclude-standard", "--directory", "-z")
 """Lists what git ignores, a folder of such files as one that ends with a slash."""
+_UNKNOWN = ("ls-files", "--others", "--directory", "--no-empty-directory", "-z", "--")
 _BARE = {"HEAD", "objects", "refs"}
 """What git takes a folder for a repository by."""
 
 
 def in_the_way(tree: str, paths: Collection[str]) -> list[str]:
     """Returns what is there without git, and would have to go to write these files: what has the
-    name of one or of one of its folders, or the repository that it is in.
+    name of one or of one of its folders, or is in a folder of that name, or the repository that it
+    is in.
     """
     there = {path: way for path in paths if (way := _in_the_way(tree, path)) is not None}
     known = set(names_in(git("ls-files", "-z", "--", cwd=tree, repository={}))) if there else set()
-    return sorted({way for path, way in there.items() if not {path, way} & known})
+    ways = {way for path, way in there.items() if not {path, way} & known}
+    folders = {way for way in ways if _is_plain_folder(os.path.join(tree, way))}
+    how = ("--literal-pathspecs", *_UNKNOWN, *folders)
+    inside = names_in(git(*how, cwd=tree, repository={})) if folders else ()
+    return sorted({*ways - folders, *(each.rstrip("/") for each in inside)})
 
 
 def between(tree: str, before: str, after: str) -> list[str]:
@@ -58,6 +64,10 @@ def has_repository(path: str) -> bool:
     if os.path.islink(path):
         return False
     return os.path.lexists(os.path.join(path, ".git")) or any(repositories(path))
+
+
+def _is_plain_folder(path: str) -> bool:
+    return os.path.isdir(path) and not os.path.islink(path) and not has_repository(path)
 
 
 def _in_the_way(tree: str, path: str) -> str | None:

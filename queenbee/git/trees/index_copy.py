@@ -22,7 +22,7 @@ _LONG_AGO_S = (1, 1)
 
 @contextmanager
 def index_copy(place: Worktree, *, exactly: bool, limit_s: float) -> Iterator[Callable[..., bytes]]:
-    """Yields what runs git in a worktree with a copy of its index, without hooks and filters, and
+    """Yields what runs git in a worktree with a copy of its index, without filters, and
     with no file hidden; it takes the words of a command, and `config`.
 
     `exactly`: git reads every file, since a size and times can be those of another content. Raises
@@ -43,7 +43,6 @@ def index_copy(place: Worktree, *, exactly: bool, limit_s: float) -> Iterator[Ca
         said = {
             **without_programs(place.path, repository, limit_s=limit_s),
             **looking(place.path),
-            "core.hooksPath": os.devnull,
         }
 
         def run(*arguments: str, config: dict[str, str] | None = None) -> bytes:

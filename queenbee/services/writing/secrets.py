@@ -118,6 +118,11 @@ def refuse_secrets(fields: Mapping[str, object]) -> None:
         _passed[hash(text)] = None
 
 
+def is_like_secret(text: str) -> bool:
+    """Returns whether a short text, such as an id, looks like a credential."""
+    return (len(text) >= _SHORTEST or any(map(text.__contains__, _ASSIGNS))) and any(_found(text))
+
+
 def refuse_secrets_in_row(row: Mapping[str, object]) -> None:
     """Raises `LooksLikeSecret` as `refuse_secrets` does for a row that may be somebody's own: also
     for the names of its fields, and for what stands under a name like `password`.

@@ -341,7 +341,7 @@ class Recorded:
         self, query: str, *values: object, grants: Callable[[], set[str]] | None = None
     ) -> list[Fields]:
         def found() -> list[Fields]:
-            rows = self._database.db.execute(query, values).fetchall()
+            rows = self._database.ask(query, *values)
             fields = [self._folded(*row) for row in rows]
             if grants is not None and self._kind.holds:
                 self._check_grants()

@@ -110,8 +110,12 @@ def replace(layout: Layout, change: Callable[[str], str], path: str | None = Non
     path = path or os.path.join(layout.beads_dir, FILE_NAME)
     before = text_of(path)
     after = change(before)
+    try:
+        data = after.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidInput(f"{after[error.start]!r} is not UTF-8 text") from error
     if after != before:
-        write_document(path, after.encode())
+        write_document(path, data)
     return after != before
 
 

@@ -238,6 +238,14 @@ def test_a_name_that_can_be_no_id_needs_an_id_in_the_content(tmp_path):
         read_bead(path)
 
 
+def test_an_id_that_no_database_can_hold_makes_a_file_unreadable_and_no_other(folders):
+    put(folders.active, "half", id="a\ud800b")
+    put(folders.active, "whole", id="a")
+    beads, [problem] = list_beads(folders)
+    assert [each.bead_id for each in beads] == ["a"]
+    assert problem.message.endswith("has half of a character in its id")
+
+
 def test_a_folder_that_cannot_be_written_is_reported(folders):
     path = put(folders.active, "a", id="gt-1")
     with open(folders.completed, "w") as file:

@@ -107,6 +107,7 @@ class Following:
             with IndexLock(place.git_dir):
                 if not self._is_at(before):
                     return False
+                self._refuse_losses(before, after)
                 place.commands.step.write("advance", before=before, after=after)
                 self._write_files(before, after)
                 ref = no_dash(f"refs/heads/{place.branch}")
@@ -129,22 +130,24 @@ class Following:
         branch = current_branch(place.git_dir)
         return branch == place.branch and branch_head(place.common_dir, branch) == commit
 
-    def _write_files(self, before: str, after: str) -> None:
-        """Writes what differs between two commits, and the index. Raises `NotLanded`."""
-        place, what = self._place, f"{after[:10]}, as which this worktree's work landed"
-        if lost := between(place.tree, before, after):
-            raise NotLanded(
-                f"{what}, has files that are here without git: {named(lost, SHOWN)}",
-                hint="move them away, then queen land again",
-                files=lost,
-            )
+    def _refuse_losses(self, before: str, after: str) -> None:
+        place = self._place
         if loss := loss_by(place.tree, before, after):
             hint = f"{loss.way}; then queen land" if loss.way else "git status"
             raise NotLanded(f"{loss.what}: {after[:10]} is not checked out", hint=hint)
+        if lost := between(place.tree, before, after):
+            raise NotLanded(
+                f"{_as(after)}, has files that are here without git: {named(lost, SHOWN)}",
+                hint="move them away, then queen land again",
+                files=lost,
+            )
+
+    def _write_files(self, before: str, after: str) -> None:
+        """Writes what differs between two commits, and the index. Raises `NotLanded`."""
         done = self._read_tree(before, after)
         if done.status != 0:
             said = " ".join(done.said.split())
-            raise NotLanded(f"{what}, cannot be checked out: {said}", hint="git status")
+            raise NotLanded(f"{_as(after)}, cannot be checked out: {said}", hint="git status")
 
     def _read_tree(self, before: str, after: str) -> Done:
         """Writes the files with an index of its own, which then takes the place of the other."""
@@ -190,3 +193,7 @@ class Following:
             run("post-merge", "--", "0", cwd=place.tree)
         else:
             run("post-checkout", "--", before, after, "1", cwd=place.tree)
+
+
+def _as(commit: str) -> str:
+    return f"{commit[:10]}, as which this worktree's work landed"

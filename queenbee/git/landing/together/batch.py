@@ -8,9 +8,10 @@ second: each commit on the target's first-parent line is a tree that passed. ADR
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from queenbee.git.landing.arrivals import began, undone
+from queenbee.git.landing.arrivals import began, brought_back, taken_off, undone
 from queenbee.git.landing.commands import differing
 from queenbee.git.landing.conflicts import with_markers
 from queenbee.git.landing.judged.nested import lost_between
@@ -48,6 +49,10 @@ class Batch:
         self.members: list[Member] = []
         self.rows: list[str] = [base]
         """The commits of the row: this branch, with one more member in each."""
+
+    @cached_property
+    def _gone(self) -> set[str]:
+        return taken_off(self._place)
 
     def take(
         self,
@@ -98,13 +103,14 @@ class Batch:
         if self._joining.add(before, offer):
             changed = differing(place.tree, before, place.head())
         own = any(each.startswith(".beads/") for each in changed)
-        # One that takes back what others landed, has markers or a commit of a submodule that is
-        # only here, is told that itself.
+        # One that takes back what others landed, brings back what was taken off, has markers or a
+        # commit of a submodule that is only here, is told that itself.
         here = changed and git_tree(offer.tree)
         since = began(here.git_dir) if here else ""
         back = undone(place.tree, since, self._joining.target, changed)
+        again = brought_back(place, offer.head, self._gone)
         lost = lost_between(offer.tree, before, place.head(), changed)
-        odd = back or lost or with_markers(place.tree, changed)
+        odd = back or again or lost or with_markers(place.tree, changed)
         if not changed or own or odd or is_held(offer, changed):
             place.go_to(before)
         else:
