@@ -91,7 +91,7 @@ class Folding:
                 some = lines[begin : begin + _SOME_LINES]
                 records = list(decode_records(some, size_bytes, others))
                 table, heads, added = self._folded(records, once=once)
-                added += [("", raw) for raw, _ in others if self._is_new_migration(raw)]
+                added += [("", raw) for raw in dict(others) if self._is_new_migration(raw)]
                 self._insert_lines(added, table, heads, loose=loose, archived=archived)
                 new += len(added)
                 unusable -= len(records) + len(others)

@@ -389,6 +389,13 @@ def play(root: Path, history: list[tuple[str, int, tuple[Any, ...]]]) -> None:
             each.close()
 
 
+def test_a_migration_that_a_ledger_gets_twice_at_once_counts_once(tmp_path: Path) -> None:
+    """Both lines are read in one piece, so the first is not in the memory when the second comes."""
+    write = ("write", 0, ({"messages": []}, False))
+    append = ("append", 0, ("reservations", [], b'{"_migration":"v1_to_v2"}\n'))
+    play(tmp_path / "clones", [write, append, append, write, ("forget", 0, ())])
+
+
 @settings(
     max_examples=examples(300),
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
