@@ -27,7 +27,8 @@ def refuse_unproved(hive: Services, step: Step) -> None:
     for kind, lines in step.lines.items():
         for identifier, (first, last, names) in lines.items():
             found = revisions(kind, hive.state(kind).history(identifier))
-            wrote = [each for each in found if first <= each.rev <= last]
+            # A line that is there twice changes nothing the second time, and has no author.
+            wrote = [each for each in found if first <= each.rev <= last and each.changes]
             is_whole = bool(wrote) and (kind != ISSUES or first > 1 or "id" in names)
             by = [each.by for each in wrote]
             if "id" in names and hive.author != PERSON:  # Where a person's note is, none is forged.
