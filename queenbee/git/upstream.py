@@ -122,6 +122,11 @@ class Upstream:
         """Where git keeps what it saw there last, such as `refs/remotes/origin/main`."""
         return f"refs/remotes/{self.name}"
 
+    def way_to_push(self, tree: str) -> str:
+        """Returns the commands that bring there what only the branch of that name has in `tree`."""
+        at, to = suggested("git -C", tree), suggested("push", self.remote, self.branch)
+        return f"{at} merge {shell_word(self.name)} && {at} {to}"
+
     def proposed_on(self, branch: str) -> Upstream:
         """Returns a branch that is to be merged with it: at the same remote, or at a fork."""
         here = git_tree(self.tree)

@@ -151,8 +151,25 @@ def test_commits_of_the_person_are_not_pushed(
 ) -> None:
     commit_file(repo, "own", "mine\n")
     head = git(repo, "rev-parse", "HEAD")
-    assert landing(quick, tree).code == 0
+    done = landing(quick, tree)
+    assert done.code == 0
     assert (git(repo, "rev-parse", "HEAD"), "own" in on(hub)) == (head, False)
+    [way] = re.findall(" has not, and stays there; try: (.*)", done.out + done.err)
+    subprocess.run(way, shell=True, check=True, cwd=tree)
+    assert {"a", "own"} <= {*on(hub)}
+
+
+def test_commits_that_only_the_main_worktree_has_are_named(
+    quick: QuickQueen, repo: Path, hub: Path
+) -> None:
+    commit_file(repo, "own", "mine\n")
+    commit_file(repo, "own", "mine too\n")
+    said = quick("config", "set", "land.target", "origin/main").err
+    assert "main has 2 commits that origin/main lacks; try: git -C " in said
+    [finding] = [x for x in quick("doctor", "--json").json if x["code"] == "not_pushed"]
+    subprocess.run(finding["hint"], shell=True, check=True, cwd=repo)
+    assert "own" in on(hub)
+    assert "origin/main lacks" not in quick("doctor").out
 
 
 def test_a_new_worktree_begins_at_what_the_remote_has_now(

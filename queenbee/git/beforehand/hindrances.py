@@ -22,6 +22,7 @@ from queenbee.git.run import git, line, names_in, without_programs
 from queenbee.git.trees.elsewhere import led_away
 from queenbee.git.trees.hidden import changed_of, hidden_in, way_to_show
 from queenbee.git.trees.open_operations import OPEN, open_operations
+from queenbee.git.upstream import Upstream
 from queenbee.git.worktrees.left_locks import Where, lock_paths
 from queenbee.services.diagnosis import Diagnosis
 from queenbee.services.waiting.landing_turn import name_of_line
@@ -61,7 +62,8 @@ class Hindrance:
 
     code: str
     """`no_target`, `main_unfinished`, `locked`, `main_changed`, `no_commit`, `no_check`, or
-    `worktree_elsewhere`; for the doctor alone, `git_fails`, `push_unused` and `old_checkout`.
+    `worktree_elsewhere`; for the doctor alone, `git_fails`, `push_unused`,
+    `not_pushed` and `old_checkout`.
     """
     what: str
     hint: str
@@ -118,7 +120,7 @@ def in_diagnosis(layout: Layout) -> list[Diagnosis]:
     """Returns the same for the doctor: worth knowing where no worktree is, and else wrong."""
     lands = are_several(layout)
     try:
-        found = [*hindrances(layout), *unborn(layout), *unused_push(layout)]
+        found = [*hindrances(layout), *unborn(layout), *of_upstream(layout)]
         found += _old_checkouts(layout)
     except ExternalFailure as error:  # Such as a format that this git does not know.
         way = error.hint or f"{suggested('git -C', layout.tree)} status"
@@ -152,16 +154,27 @@ def unborn(layout: Layout) -> Iterator[Hindrance]:
         yield Hindrance("no_check", what, check_setting([]), layout.beads_dir, stops=False)
 
 
-def unused_push(layout: Layout) -> Iterator[Hindrance]:
-    """Yields that `land.push` changes nothing, where work lands on a remote's branch itself."""
-    here, target = git_tree(layout.tree), target_branch(layout)
-    if here is None or target is None or not layout.settings.land_push:
+def of_upstream(layout: Layout) -> Iterator[Hindrance]:
+    """Yields, where work lands on a remote's branch itself, that `land.push` changes nothing, and
+    that the main worktree has commits of its own.
+    """
+    here, upstream = git_tree(layout.tree), Upstream.of_target(layout)
+    if here is None or upstream is None:
         return
-    if remote_of(here.common_dir, target) is not None:
-        what = f"land.push changes nothing: each landing is on {target} at once"
+    if layout.settings.land_push:
+        what = f"land.push changes nothing: each landing is on {upstream.name} at once"
         way = "queen config unset land.push"
         path = os.path.join(layout.beads_dir, FILE_NAME)
         yield Hindrance("push_unused", what, way, path, stops=False)
+    tree, branch = here.main_tree, upstream.branch
+    if tree is None or current_branch(here.common_dir) != branch:
+        return
+    between = f"{upstream.ref}..refs/heads/{branch}"
+    count = line("rev-list", "--count", between, "--", cwd=tree, repository={}) or "0"
+    if count != "0":
+        commits = "1 commit" if count == "1" else f"{count} commits"
+        what = f"{branch} has {commits} that {upstream.name} lacks"
+        yield Hindrance("not_pushed", what, upstream.way_to_push(tree), tree, stops=False)
 
 
 def _old_checkouts(layout: Layout) -> Iterator[Hindrance]:

@@ -175,12 +175,12 @@ def _change(call: Invocation, name: str, value: object, *, add: bool = False) ->
 
 def _tell_of_landing(layout: Layout) -> None:
     """Says if the records are not where work lands now, and if a setting changes nothing there."""
-    from queenbee.git.beforehand.hindrances import unused_push  # noqa: PLC0415 - start-up
+    from queenbee.git.beforehand.hindrances import of_upstream  # noqa: PLC0415 - start-up
     from queenbee.git.remote.relocating import why_apart  # noqa: PLC0415 - start-up
 
     if why := why_apart(layout):
         tell(f"next, because {why}: queen sync setup")
-    for each in unused_push(layout):
+    for each in of_upstream(layout):
         tell(each.sentence)
     for waits in Trust(layout).unseen(of_target(layout)):
         what = printable(waits.text)

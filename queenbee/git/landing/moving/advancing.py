@@ -128,7 +128,7 @@ class Advance:
         if pushed.status == 0:
             seen = (no_dash(upstream.ref), no_dash(commit), no_dash(before))
             own.commands("update-ref", "-m", ACTION, *seen, cwd=own.tree, to_the_end=True)
-            self._follow(commit)
+            self._follow(upstream, commit)
             return commit
         own.refresh()
         if own.tip() != before:
@@ -136,7 +136,7 @@ class Advance:
         own.commands.stop_if_asked()
         raise PushRefused(upstream.name, pushed.said)
 
-    def _follow(self, commit: str) -> None:
+    def _follow(self, upstream: Upstream, commit: str) -> None:
         """Brings the main worktree to what has landed on a remote, if it has the branch of that
         name, without commits of its own, and nothing of the user's is in the way.
         """
@@ -145,7 +145,8 @@ class Advance:
             return
         head = branch_head(own.common_dir, branch) or ""
         if not head or not own.is_ancestor(head, commit):
-            own.tell(f"{own.main_tree} has commits that {own.target} has not, and stays there")
+            why = f"{own.main_tree} has commits that {own.target} has not, and stays there"
+            own.tell(f"{why}; try: {upstream.way_to_push(own.main_tree)}")
             return
         with suppress(QueenError), Step.of(own.folder, own.main_tree) as step:
             refusal = self._bring_main(step, head, commit)
