@@ -215,7 +215,13 @@ class Owner:
             each
             for each in given
             if each.droid == self.droid
-            and is_of_tree(each, self._tree_id, droid=self.droid, folder=self._known_as)
+            and is_of_tree(
+                each,
+                self._tree_id,
+                droid=self.droid,
+                folder=self._known_as,
+                layout=self._hive.layout,
+            )
         ]
         last = max(theirs, key=lambda each: (each.updated_at, each.id), default=None)
         return last.issue_id if last is not None else None

@@ -26,7 +26,7 @@ from queenbee.errors import (
 from queenbee.services.waiting.pauses import waits
 from queenbee.store import waiting_line
 from queenbee.store.droids.identity import checked_droid
-from queenbee.store.git_files.tree_id import keep_tree_id
+from queenbee.store.git_files.tree_id import keep_tree_id, read_tree_id
 
 TYPE_CHECKING = False  # Spares the 9 ms that typing takes.
 if TYPE_CHECKING:
@@ -118,6 +118,17 @@ class Assignments:
                 on_progress=on_progress,
             )
         )
+
+    def moved_here(self, own: Assignment) -> Assignment:
+        """Returns an assignment of the actor, after noting, as a claim does, that it is of this
+        working tree, if it names the folder and another tree, or none. Raises `Taken`.
+        """
+        here = self._store.layout
+        is_here = own.worktree is not None and own.worktree == here.worktree
+        if not is_here or (own.tree_id and own.tree_id == read_tree_id(here)):
+            return own
+        nothing: dict[str, str | None] = {"worktree": None, "reason": None}
+        return self._give(own.issue_id, own.droid, nothing, anyway=True)
 
     def stage_claim(self, tx: Transaction, issue_id: str) -> Assignment:
         """Takes an issue for the actor in a transaction that has checked that it is ready."""

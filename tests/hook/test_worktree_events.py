@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -15,8 +16,10 @@ from pathlib import Path
 import pytest
 from agent_inputs import recorded
 from hives import commit_file, git, write_lines
+from made_worktrees import remove
 
 from queenbee import Hive
+from queenbee.errors import Conflict
 
 
 @pytest.fixture
@@ -112,6 +115,30 @@ def test_removed_it_takes_nothing_of_another_in_a_folder_of_that_name(
     left = Hive.open(repo, droid="lead", env={})
     assert [each.droid for each in left.assignments.find()] == ["bob", "bob"]
     assert [each.pattern for each in left.reservations.find()] == ["a", "b"]
+
+
+def test_made_anew_and_removed_it_gives_back_its_issues_and_leases(repo: Path, made: Path) -> None:
+    hive = Hive.open(made, env={})
+    hive.assignments.claim("qb-1")
+    hive.reservations.reserve(["a"], session="s")
+    shutil.rmtree(made)
+    git(repo, "worktree", "prune")
+    assert ran(recorded("claude/worktree-create", repo), repo)[0] == 0
+    with pytest.raises(Conflict, match="feature-auth works on qb-1"):
+        remove(Hive.open(repo, droid="lead", env={}), made.name)
+    assert removed(repo, made)[0] == 0
+    left = Hive.open(repo, droid="lead", env={})
+    assert not left.assignments.find() and not left.reservations.find()
+
+
+def test_removed_it_takes_nothing_of_its_droid_in_another_folder_of_that_name(
+    repo: Path, made: Path
+) -> None:
+    other = repo.parent / "elsewhere" / made.name
+    git(repo, "worktree", "add", "-q", "-b", "other", str(other))
+    Hive.open(other, droid="feature-auth", env={}).assignments.claim("qb-1")
+    assert removed(repo, made)[0] == 0
+    assert Hive.open(repo, droid="lead", env={}).assignments.active("qb-1") is not None
 
 
 def test_removed_it_gives_back_what_others_took_in_it(repo: Path, made: Path) -> None:

@@ -412,8 +412,7 @@ def _claimed(hive: Services, place: Place) -> list[Assignment]:
     return [
         each
         for each in hive.assignments.find()
-        if place.linked
-        and is_of_tree(each, place.tree_id, droid=place.found.droid, folder=place.name)
+        if place.linked and _is_of(each, place, hive.layout)
     ]
 
 
@@ -510,6 +509,11 @@ def _is_dropped(hive: Services, place: Place, top: str) -> bool:
     return True
 
 
+def _is_of(record: Assignment | Reservation, place: Place, layout: Layout) -> bool:
+    known = {"droid": place.found.droid, "folder": place.name}
+    return is_of_tree(record, place.tree_id, **known, layout=layout)
+
+
 def _leases(hive: Services, place: Place) -> list[Reservation]:
     """Returns the leases that were taken in a worktree.
 
@@ -524,7 +528,7 @@ def _leases(hive: Services, place: Place) -> list[Reservation]:
         lease
         for lease in hive.reservations.find()
         if (sole or lease.worktree is not None or lease.tree_id)
-        and is_of_tree(lease, place.tree_id, droid=place.found.droid, folder=place.name)
+        and _is_of(lease, place, hive.layout)
     ]
 
 

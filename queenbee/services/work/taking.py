@@ -382,9 +382,9 @@ def _taken(
     """
     assignment, line = _mine(hive), _line(hive)
     candidates: list[Issue] = []
-    # Neither needs the lock: nothing is written.
+    # Neither needs the lock: nothing is written, but once in a worktree that was made anew.
     if assignment is not None and not patterns:
-        return _begin(hive, assignment, again=True)
+        return _begin(hive, hive.assignments.moved_here(assignment), again=True)
     if assignment is None:
         candidates, ahead = _first(hive, place)
         if not candidates:

@@ -11,7 +11,7 @@ from contextlib import suppress
 from queenbee.core.ids import RANDOM_BYTES, ulid, ulid_ms
 from queenbee.errors import Unreadable, Unwritable
 from queenbee.store import safe_open
-from queenbee.store.git_files.worktrees import current_branch
+from queenbee.store.git_files.worktrees import current_branch, worktrees
 from queenbee.store.layout import tree_id_paths
 from queenbee.store.whole_files import take_name
 
@@ -38,13 +38,23 @@ def is_of_tree(
     *,
     droid: str | None = None,
     folder: str | None = None,
+    layout: Layout | None = None,
 ) -> bool:
     """Returns whether a record is of a working tree: it has its id, or has none and is of its
     `droid`, if it names no other folder. A name says nothing: others have such folders, too.
+
+    With a `layout`, also if it has the id of none that is there, and is of that droid and folder:
+    the worktree was made anew.
     """
-    if record.tree_id:
-        return record.tree_id == tree_id
-    return droid is not None and record.droid == droid and record.worktree in (None, folder)
+    if record.tree_id and record.tree_id == tree_id:
+        return True
+    if droid is None or record.droid != droid or record.worktree not in (None, folder):
+        return False
+    if not record.tree_id:
+        return True
+    if layout is None or record.worktree is None:
+        return False
+    return record.tree_id not in (read_tree_id(layout, x) for x in worktrees(layout))
 
 
 def keep_tree_id(layout: Layout) -> str:

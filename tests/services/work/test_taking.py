@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from acting import answer
-from hives import Clock, Queen, environment, snapshot, write_lines
+from hives import Clock, Queen, environment, git, snapshot, write_lines
 from waiters import waits
 
 from queenbee import Hive
@@ -23,6 +23,7 @@ from queenbee.services.work.members import to_land
 from queenbee.services.work.taking import Begin, Nothing
 from queenbee.store.droids import roster
 from queenbee.store.droids.liveness import described
+from queenbee.store.git_files.tree_id import read_tree_id
 
 pytestmark = pytest.mark.both_engines(thorough=True)
 
@@ -169,6 +170,20 @@ def test_an_agent_of_a_team_begins_nothing_that_was_only_assigned_to_it(
     roster.write(hive.layout, roster.Entry(hive.actor, said))
     assert begun(hive)["issue_id"] == begins
     assert to_land(hive, hive.actor) == [begins]  # Nor does a landing complete it.
+
+
+def test_an_issue_is_of_the_worktree_where_its_droid_goes_on(repo: Path, tracker: Path) -> None:
+    """It was made anew, or an older version did not note which one it was."""
+    write_lines(tracker, row("qb-1"))
+    tree = repo.parent / "ui"
+    git(repo, "worktree", "add", "-q", "-b", "ui", str(tree))
+    Hive.open(repo, droid="ui", env=environment()).assignments.claim("qb-1", worktree="ui")
+    hive = Hive.open(tree, droid="ui", env=environment())
+    assert begun(hive)["again"]
+    (now,) = hive.assignments.find()
+    assert now.tree_id == read_tree_id(hive.layout) is not None
+    assert begun(hive)["again"]
+    assert hive.assignments.find() == [now]
 
 
 def test_one_that_was_closed_meanwhile_does_not_come_again(hive: Hive, tracker: Path) -> None:
