@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from queenbee.core import readiness
 from queenbee.core.readiness import PARENT, Standing, Waits
 from queenbee.core.timestamps import instant_ms
-from queenbee.services.writing.secrets import is_like_secret
 from queenbee.store.tracker.standing_rows import StandingRow, StandingRows
 
 if TYPE_CHECKING:
@@ -262,6 +261,8 @@ def _done(issue: Issue) -> StandingRow:
 
 
 def _row(issue: Issue, standing: Standing, waits: Waits) -> StandingRow:
+    from queenbee.services.writing.secrets import is_like_secret  # noqa: PLC0415 - start-up
+
     waiting = "waits" if standing.waits_for else "on_hold" if standing.because else "ready"
     row = StandingRow(issue.id, waiting)
     row.holder, row.children = standing.holder, standing.has_open_children

@@ -13,7 +13,6 @@ from queenbee.core.row_edits import STAMP, later_than, with_changes
 from queenbee.core.text import bracketed, mentioned, suggested
 from queenbee.core.timestamps import instant_ms
 from queenbee.errors import IssueClosed, NotFound, NotReady, Taken, Untrusted
-from queenbee.services.writing.secrets import is_like_secret
 from queenbee.store.droids import roster
 from queenbee.store.issues_file import unreadable_row
 
@@ -343,9 +342,8 @@ class Issues:
         """Returns what is held back, with the reason: by documents, because nobody could record
         its id, or because it is done already, and only its landing waits.
         """
-        unfit = {each: _UNFIT for each in issues if is_like_secret(each)}
         waiting = roster.waiting(self._store.layout, without=self._store.actor_or_none)
-        return {**unfit, **waiting, **self._documents.held_back(issues)}
+        return {**_unfit(issues), **waiting, **self._documents.held_back(issues)}
 
     def open_and_counts(self) -> tuple[dict[str, Standing], dict[str, int]]:
         """Returns where the issues stand that are work for droids and not done, by id; and how many
@@ -631,6 +629,15 @@ class Issues:
         wanted = frozenset(issue_ids)
         last = beads.last_completions(state.select(equals))
         return {key: one for key, one in last.items() if key in wanted}
+
+
+def _unfit(issues: Collection[str]) -> dict[str, str]:
+    """Returns those whose id nobody could record, with the reason."""
+    if not issues:
+        return {}
+    from queenbee.services.writing.secrets import is_like_secret  # noqa: PLC0415 - start-up
+
+    return {each: _UNFIT for each in issues if is_like_secret(each)}
 
 
 def _blocker(standing: Standing | None, issue_id: str) -> str:

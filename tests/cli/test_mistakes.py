@@ -13,6 +13,8 @@ BARE = "git init -q -b trunk . && echo a > a && git add -A && git commit -qm a"
 SHOP = f"""{BARE} && queen init
 queen config set land.check true && queen --as ana issue new First --id t-1"""
 WORK = "&& queen worktree add ui && cd ../shop-ui && echo b > b && git add b && git commit -qm b"
+SHARED = """git init -q --bare ../hub && git remote add origin ../hub && git push -q origin HEAD
+queen sync setup && git commit -qm moved"""
 NAME = "queen hive whoami --set ana"
 UNSET = "queen config unset land.target"
 MISTAKES = {
@@ -380,13 +382,15 @@ def test_a_command_of_another_noun_is_named(tmp_path: Path, typed: str, meant: s
     assert f"Did you mean {meant}" in shell(f"queen {typed}", tmp_path).stderr
 
 
-def test_leaving_a_repository_works_line_by_line(tmp_path: Path) -> None:
+@pytest.mark.parametrize("shared", ["true", SHARED], ids=["alone", "shared"])
+def test_leaving_a_repository_works_line_by_line(tmp_path: Path, shared: str) -> None:
     shop = tmp_path / "shop"
     shop.mkdir()
     lands = "echo c > c && git -C ../shop checkout -q -b other && queen land -m c"
     begun = shell(
-        f"{SHOP} && git add .beads && git commit -qm hive && queen guard install {WORK} && {lands} "
-        "&& cd ../shop && git checkout -q trunk && queen worktree remove shop-ui",
+        f"{SHOP} && git add .beads && git commit -qm hive && {shared} && queen guard install "
+        f"{WORK} && {lands} && cd ../shop && git checkout -q trunk "
+        "&& queen worktree remove shop-ui",
         shop,
     )
     assert begun.returncode == 0, begun.stderr
@@ -397,5 +401,6 @@ def test_leaving_a_repository_works_line_by_line(tmp_path: Path) -> None:
         assert ran.returncode == 0, (line, ran.stderr)
     assert [each.name for each in (shop / ".git").iterdir() if "queenbee" in each.name] == []
     assert len(shell("git worktree list", shop).stdout.splitlines()) == 1
+    assert not (shop / ".beads").exists()
     assert shell("git commit -qm left && ls .git/hooks | grep -v sample", shop).stdout == ""
     assert "there is no hive here" in shell("queen status", shop).stderr

@@ -221,10 +221,21 @@ def test_a_file_in_place_of_a_folder_is_followed_unless_that_has_files_without_g
     (repo / ".git" / "info" / "exclude").write_text("own\n")
     does = f"mkdir -p {tree}/d/empty {tree}/d/own; echo mine > {tree}/d/own/mine"
     done = landing(quick, tree, does if has_own else "true")
-    assert (done.code, "without git: d/own\n" in done.out) == (0, has_own), done
+    assert (done.code, "it has files: d/own:" in done.out) == (0, has_own), done
     assert "left alone" not in done.out + done.err
     assert (git(tree, "rev-parse", "HEAD") == head, (tree / "d").is_dir()) == (has_own, has_own)
     assert git(tree, "status", "--porcelain") == ""
+
+
+@pytest.mark.parametrize("puts", ["echo mine > d/mine; git add d", "mkfifo d/mine"])
+def test_what_git_would_take_with_a_folder_in_place_of_a_file_stays(
+    quick: QuickQueen, repo: Path, tree: Path, puts: str
+) -> None:
+    set_up(quick, repo, tree, "merge")
+    commit_file(repo, "d", "a file\n")
+    done = landing(quick, tree, f"cd {tree}; mkdir d; {puts}")
+    assert (done.code, "it has files: d" in done.out) == (0, True), done
+    assert (tree / "d" / "mine").exists()
 
 
 def test_a_conflict_beside_a_file_in_place_of_a_folder_is_left_to_be_resolved(

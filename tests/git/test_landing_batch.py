@@ -497,8 +497,9 @@ def test_who_leaves_the_line_before_the_end_lands_nothing(
     assert not (repo / "w1.txt").exists()
 
 
+@pytest.mark.parametrize("is_busy", [False, True])
 def test_who_gives_up_after_the_promise_lands_and_completes(
-    team: Team, repo: Path, trees: list[Path], tmp_path: Path
+    team: Team, repo: Path, trees: list[Path], tmp_path: Path, *, is_busy: bool
 ) -> None:
     moves, given_up, landed = tmp_path / "moves", threading.Event(), list[Landed]()
     waits = f"touch {moves}; while [ ! -e {moves}2 ]; do sleep 0.05; done"
@@ -522,6 +523,8 @@ def test_who_gives_up_after_the_promise_lands_and_completes(
         team.until(moves.exists)
         given_up.set()
         thread.join(0.5)
+        if is_busy:  # Then it is told to end while its worktree would follow.
+            Path(git(trees[2], "rev-parse", "--absolute-git-dir").strip(), "index.lock").touch()
         moves.with_name("moves2").touch()
         thread.join(60)
     assert [code for code, _ in team.finish(others)] == [0, 0]

@@ -1,8 +1,11 @@
-"""What git would take away without a word stays: submodules, deletions, links for folders."""
+"""What git would take away without a word stays: submodules, deletions, links for folders, and
+what is in folders in place of files.
+"""
 
 from __future__ import annotations
 
 import shutil
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -140,6 +143,30 @@ class TestTheMainWorktree:
         commit_file(tree, ".beads/archive/x.jsonl", "{}\n{}\n")
         (repo / ".beads" / "archive" / "x.jsonl").unlink()
         assert landing(quick, tree).code == 0
+
+    @pytest.mark.parametrize("puts", ["echo mine > run/mine; git add run", "mkfifo run/mine"])
+    @pytest.mark.parametrize("goes", [False, True])
+    def test_keeps_a_folder_in_place_of_a_file(
+        self, quick: QuickQueen, repo: Path, tree: Path, puts: str, goes: bool
+    ) -> None:
+        if goes:
+            commit_file(repo, "run", "1\n")
+            git(tree, "merge", "-q", "main")
+            git(tree, "rm", "-q", "run")
+            git(tree, "commit", "-qm", "nothing to run")
+            git(repo, "rm", "-q", "--cached", "run")
+            (repo / "run").unlink()
+            landing(quick, tree)  # It takes back what landed, which is asked once.
+        else:
+            commit_file(tree, "run", "1\n")
+        subprocess.run(f"mkdir run; {puts}", shell=True, cwd=repo, check=True)
+        refused = landing(quick, tree)
+        assert (refused.code, "it has files: run" in refused.err) == (5, True), refused
+        assert "move them away; then queen land" in refused.err
+        (repo / "run" / "mine").rename(repo / "mine")
+        git(repo, "rm", "-rq", "--cached", "--ignore-unmatch", "run/mine")
+        assert landing(quick, tree).code == 0
+        assert (repo / "mine").exists()
 
 
 class TestTheWorktreeThatLands:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from functools import partial
 from pathlib import Path
@@ -346,6 +347,12 @@ class TestWhatGitIgnores:
         assert (tree / "a.txt").read_text() == "mine\n"
         (tree / "a.txt").unlink()
         assert quick("next", as_="ui", cwd=tree).code == 0
+
+    def test_a_fifo_in_a_folder_makes_room(self, hive: Hive, tree: Path) -> None:
+        (tree / "a.txt").mkdir()
+        os.mkfifo(tree / "a.txt" / "mine")
+        put_back(hive, tree, "refs/heads/main")
+        assert_back(tree, "main")
 
     def test_a_repository_is_in_the_way(self, hive: Hive, tree: Path) -> None:
         git(tree, "init", "-q", "a.txt")

@@ -170,7 +170,7 @@ def of_upstream(layout: Layout) -> Iterator[Hindrance]:
     if tree is None or current_branch(here.common_dir) != branch:
         return
     between = f"{upstream.ref}..refs/heads/{branch}"
-    count = line("rev-list", "--count", between, "--", cwd=tree, repository={}) or "0"
+    count = line("rev-list", "--count", no_dash(between), "--", cwd=tree, repository={}) or "0"
     if count != "0":
         commits = "1 commit" if count == "1" else f"{count} commits"
         what = f"{branch} has {commits} that {upstream.name} lacks"

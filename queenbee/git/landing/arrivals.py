@@ -198,7 +198,7 @@ def taken_off(place: Place) -> set[str]:
     """Returns the commits that the target had when it was seen before, and has no longer."""
     moves = ("rev-list", "--walk-reflogs", _SEEN, no_dash(place.target_ref), "--")
     seen = git(*moves, cwd=place.tree).decode().split()
-    gone = (*_PARTS, *seen, f"^{place.tip()}", "--")
+    gone = (*_PARTS, *map(no_dash, seen), f"^{place.tip()}", "--")
     return {*git(*gone, cwd=place.tree).decode().split()} if seen else set()
 
 

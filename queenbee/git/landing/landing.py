@@ -288,8 +288,8 @@ class _One:
         keep(self._behind, {"commit": commit, "head": head})
         try:
             self._catch_up()
-        except QueenError as error:
-            self._tell(f"this worktree stays as it was: {error.message}")
+        except (QueenError, KeyboardInterrupt) as error:  # Whoever has it end: the work landed.
+            self._tell(f"this worktree stays as it was: {error}")
 
     def _catch_up(self) -> None:
         """Brings this worktree to what landed of it; with a merge, what it has committed since

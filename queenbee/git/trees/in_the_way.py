@@ -1,5 +1,5 @@
-"""What a worktree has without git, where git would write another file: ignored files, which git
-takes for worthless, and repositories.
+"""What a worktree has in no commit, where git would write another file: ignored files, which git
+takes for worthless, repositories, and what is in a folder in place of that file.
 """
 
 from __future__ import annotations
@@ -15,23 +15,40 @@ if TYPE_CHECKING:
 
 IGNORED = ("ls-files", "--others", "--ignored", "--exclude-standard", "--directory", "-z")
 """Lists what git ignores, a folder of such files as one that ends with a slash."""
-_UNKNOWN = ("ls-files", "--others", "--directory", "--no-empty-directory", "-z", "--")
+_LISTED = ("ls-files", "-z", "--")
+_STAGED = ("diff-index", "--cached", "--name-only", "--diff-filter=d", "-z", "HEAD", "--")
 _BARE = {"HEAD", "objects", "refs"}
 """What git takes a folder for a repository by."""
 
 
 def in_the_way(tree: str, paths: Collection[str]) -> list[str]:
     """Returns what is there without git, and would have to go to write these files: what has the
-    name of one or of one of its folders, or is in a folder of that name, or the repository that it
-    is in.
+    name of one or of one of its folders, or `only_in` a folder of that name, or the repository that
+    it is in.
     """
     there = {path: way for path in paths if (way := _in_the_way(tree, path)) is not None}
     known = set(names_in(git("ls-files", "-z", "--", cwd=tree, repository={}))) if there else set()
     ways = {way for path, way in there.items() if not {path, way} & known}
-    folders = {way for way in ways if _is_plain_folder(os.path.join(tree, way))}
-    how = ("--literal-pathspecs", *_UNKNOWN, *folders)
-    inside = names_in(git(*how, cwd=tree, repository={})) if folders else ()
-    return sorted({*ways - folders, *(each.rstrip("/") for each in inside)})
+    folders = {way for way in ways if is_folder(tree, way)}
+    return sorted({*ways - folders, *only_in(tree, folders)})
+
+
+def only_in(tree: str, folders: Collection[str]) -> list[str]:
+    """Returns what is in folders of a worktree, and not in the commit that is checked out: staged,
+    untracked or ignored, FIFOs, sockets and repositories. Git takes what is staged, and what it
+    cannot add, without a word when it writes a file there.
+
+    A folder in which git has nothing, and which has files, counts as one.
+    """
+    if not folders:
+        return []
+    listed, staged = (
+        set(names_in(git("--literal-pathspecs", *how, *folders, cwd=tree, repository={})))
+        for how in (_LISTED, _STAGED)
+    )
+    above = {path[:end] for path in listed for end, sign in enumerate(path) if sign == "/"}
+    found = (each for folder in folders for each in _unlisted(tree, folder, listed, above))
+    return sorted({*staged, *found})
 
 
 def between(tree: str, before: str, after: str) -> list[str]:
@@ -66,8 +83,26 @@ def has_repository(path: str) -> bool:
     return os.path.lexists(os.path.join(path, ".git")) or any(repositories(path))
 
 
-def _is_plain_folder(path: str) -> bool:
-    return os.path.isdir(path) and not os.path.islink(path) and not has_repository(path)
+def is_folder(tree: str, path: str) -> bool:
+    """Returns whether a path of a worktree is a folder, and no link to one."""
+    whole = os.path.join(tree, path)
+    return os.path.isdir(whole) and not os.path.islink(whole)
+
+
+def _unlisted(tree: str, path: str, listed: set[str], above: set[str]) -> Iterator[str]:
+    whole = os.path.join(tree, path)
+    if path in listed:
+        return
+    is_plain = is_folder(tree, path) and not os.path.lexists(os.path.join(whole, ".git"))
+    try:
+        inside = os.listdir(whole) if is_plain else None
+    except OSError:  # Nobody can say what is in there.
+        inside = None
+    if inside is None or (path not in above and any(files for _, _, files in os.walk(whole))):
+        yield path
+        return
+    for each in inside:
+        yield from _unlisted(tree, f"{path}/{each}", listed, above)
 
 
 def _in_the_way(tree: str, path: str) -> str | None:

@@ -1,5 +1,6 @@
 """What git takes from a worktree without a word when it brings it to another commit: a person's
-link in place of a folder, the deletion of a file, and a submodule with all that is in it.
+link in place of a folder, a folder in place of a file, the deletion of a file, and a submodule with
+all that is in it.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from queenbee.core.command_lines import no_dash
 from queenbee.core.text import named, suggested
 from queenbee.git.run import git, names_in
+from queenbee.git.trees.in_the_way import is_folder, only_in
 from queenbee.git.trees.submodules import replaced
 
 if TYPE_CHECKING:
@@ -35,8 +37,11 @@ def loss_by(tree: str, before: str, after: str) -> Loss | None:
     if submodules := replaced(tree, after):
         return submodules_lost(tree, submodules)
     modes = _modes(tree, before, after)
+    # Of a file that goes, too: somebody may have staged others in its place.
+    files = (path for path, (_, new) in modes.items() if new != _SUBMODULE)
+    folders = [each for each in files if is_folder(tree, each)]
     links, deleted = _links_above(tree, modes), _deleted(tree, modes)
-    if not (links or deleted):
+    if not (links or deleted or folders):
         return None
     # What a sparse checkout leaves out is not there, and git writes nothing below it.
     listed = names_in(git("ls-files", "-v", "-z", cwd=tree, repository={}))
@@ -46,6 +51,9 @@ def loss_by(tree: str, before: str, after: str) -> Loss | None:
         return Loss(f"links are where git has folders: {named(links, _SHOWN)}")
     if deleted := [each for each in deleted if each not in left_out]:
         return Loss(f"deleted, and not committed: {named(deleted, _SHOWN)}")
+    if own := only_in(tree, [each for each in folders if each not in left_out]):
+        what = f"in no commit, and in folders where it has files: {named(own, _SHOWN)}"
+        return Loss(what, "move them away")
     return None
 
 
