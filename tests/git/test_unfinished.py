@@ -110,7 +110,10 @@ def begin(tree: Path, operation: str) -> None:
         "REVERT_HEAD": ("revert", "other"),
         "sequencer": ("cherry-pick", "other~1..other", "main~1"),
         "BISECT_LOG": ("bisect", "start", "HEAD", "main~1"),
+        "NOTES_MERGE_PARTIAL": ("notes", "merge", "theirs"),
     }
+    for ref in ("commits", "theirs"):
+        git(tree, "notes", f"--ref={ref}", "add", "-m", ref)
     if operation == "BISECT_LOG":
         git(tree, *commands[operation])
         return
@@ -230,6 +233,33 @@ def test_what_git_has_left_to_do_is_kept(
     kept = git(repo, "log", "-p", "-m", "--root", "--glob=refs/heads/unfinished/*")
     assert "+left to apply" in kept
     assert not is_removed or "+late" in kept
+
+
+@pytest.mark.parametrize("operation", ["rebase", "cherry-pick"])
+def test_no_word_brings_back_a_commit_that_was_purged(
+    hive: Hive, tree: Path, operation: str
+) -> None:
+    leave_alone(tree, operation)
+    secret = git(tree, "commit-tree", "HEAD^{tree}", "-m", "secret").strip()
+    own = Path(git(tree, "rev-parse", "--absolute-git-dir").strip())
+    folder = own / ("rebase-merge" if operation == "rebase" else "sequencer")
+    (folder / "message").write_text(f"{secret}\n")
+    (folder / "patch").write_text(f" {secret[:9]}\n")
+    for todo in folder.glob("*todo"):
+        todo.write_text(f"{todo.read_text().rstrip()} {secret[:9]} {secret}\nlabel {secret[:9]}\n")
+    remove(hive, "ui", force=True)
+    assert "secret" not in git(Path(hive.layout.tree), "log", "--all", "--format=%s")
+
+
+def test_an_open_merge_of_notes_keeps_the_worktree(hive: Hive, tree: Path) -> None:
+    git(tree, "notes", "add", "-m", "one")
+    git(tree, "notes", "--ref=other", "add", "-m", "other")
+    with pytest.raises(AssertionError):
+        git(tree, "notes", "merge", "other")
+    with pytest.raises(Conflict, match="git notes is under way"):
+        remove(hive, "ui")
+    remove(hive, "ui", force=True)
+    assert not tree.exists()
 
 
 def type_late(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,6 +24,7 @@ OPEN: dict[str, tuple[str, ...]] = {
     "REVERT_HEAD": ("revert", "--quit"),
     "sequencer": ("cherry-pick", "--quit"),
     "BISECT_LOG": ("bisect", "reset", "HEAD"),
+    "NOTES_MERGE_PARTIAL": ("notes", "merge", "--abort"),
 }
 """What git has under way in a worktree whose git directory has these files, and what quits it: the
 files of the worktree stay as they are.
@@ -40,8 +41,23 @@ _OF_ONE = ("worktree", "bisect", "rewritten")
 _AM = "rebase-apply"
 _SAYS = {*(name.split("/")[0] for name in OPEN), "MERGE_AUTOSTASH", "BISECT_START", "BISECT_HEAD"}
 """What git notes of it: where it began, what is left to do, and what it put aside."""
-_ID = re.compile(rb"\b[0-9a-f]{4,64}\b")
-"""What is left of a cherry-pick is in short."""
+_ID = re.compile(rb"\b([0-9a-f]{40,64})\b")
+_STEP = re.compile(
+    rb"^[ \t]*(?:(?:pick|revert|reword|edit|squash|fixup|merge|[presfm])[ \t]+(?:-[cC][ \t]+)?"
+    rb"|# [a-z]+: \[)([0-9a-f]{4,64})\b",
+    re.MULTILINE,
+)
+"""What is left of a cherry-pick is in short. Of other words, also of subjects, none is a commit."""
+_FIELDS = (
+    "abort-safety amend autostash head onto orig-head original-commit rewritten rewritten-list "
+    "rewritten-pending squash-onto stopped-sha update-refs"
+)
+_STEPS = ("todo", "done", "git-rebase-todo", "git-rebase-todo.backup", "BISECT_LOG")
+_KNOWN = {
+    **dict.fromkeys((*_FIELDS.split(), *_SAYS), _ID),
+    **dict.fromkeys(_STEPS, _STEP),
+}
+"""How each of those files names commits."""
 _MOST_BYTES = 1 << 24
 
 
@@ -66,16 +82,15 @@ def own_commits(git_dir: str) -> list[str]:
 
 
 def _named(git_dir: str) -> Iterator[str]:
-    """Yields all that may be a commit in those files. What `git am` applies is a file itself."""
+    """Yields the commits that those files name. What `git am` applies is a file itself."""
     for name in sorted(_SAYS):
         path = os.path.join(git_dir, name)
         inside = (os.path.join(path, each) for each in safe_open.names_in(path))
         for each in (path, *inside):
-            if not os.path.basename(each).isdigit():
+            if (pattern := _KNOWN.get(os.path.basename(each))) is not None:
                 with suppress(OSError, Unreadable):
-                    yield from (
-                        it.decode() for it in _ID.findall(safe_open.read(each, _MOST_BYTES))
-                    )
+                    ids = pattern.findall(safe_open.read(each, _MOST_BYTES))
+                    yield from (commit.decode() for commit in ids)
 
 
 def waiting_patches(git_dir: str, run: Callable[..., bytes]) -> list[str]:
