@@ -383,7 +383,7 @@ def test_it_refuses_a_repository_in_it_with_a_rebase_under_way(tree: Path, where
         remove(opened(tree), "ui")
 
 
-@pytest.mark.parametrize("of", ["this repository", "another one"])
+@pytest.mark.parametrize("of", ["this repository", "another one", "one that is away"])
 def test_a_worktree_in_it_stays_somebodys(tree: Path, of: str) -> None:
     commit_file(tree, ".gitignore", "mine/\n.env\n")
     path = Path(add(opened(tree), "ui").path)
@@ -394,12 +394,15 @@ def test_a_worktree_in_it_stays_somebodys(tree: Path, of: str) -> None:
     inner = path / "mine" / "fix"
     git(other, "worktree", "add", "-q", str(inner))
     (inner / ".env").write_text("secret\n")
+    away = other.rename(other.with_name("away")) if of == "one that is away" else None
     for force in (False, True):
         with pytest.raises(Conflict, match=r"another worktree in .*mine/fix"):
             remove(opened(tree), "ui", force=force)
     with pytest.raises(Conflict, match="mine/fix"):
         abandon(opened(tree), str(path))
     assert (inner / ".env").read_text() == "secret\n"
+    if away is not None:
+        away.rename(other)
     git(other, "worktree", "move", str(inner), str(tree.parent / "fix"))
     remove(opened(tree), "ui")
     assert (tree.parent / "fix" / ".env").exists()

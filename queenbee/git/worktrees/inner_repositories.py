@@ -14,7 +14,7 @@ from queenbee.git.trees.submodules import in_modules, repository_of
 from queenbee.git.unfinished import all_changed
 from queenbee.store import safe_open
 from queenbee.store.git_files.worktrees import Worktree
-from queenbee.store.git_trees import git_tree
+from queenbee.store.git_trees import git_tree, whole
 
 _NAMED = 5
 _STATUS = ("status", "--porcelain=v1", "-z", "--untracked-files=normal", "--ignore-submodules=none")
@@ -58,18 +58,25 @@ def refuse_inner(path: str, git_dir: str) -> None:
     """
     own = tuple(os.path.join(os.path.realpath(each), "") for each in (path, git_dir))
     for each in repositories(path):
-        with suppress(Unreadable):
-            here = git_tree(each)
-            if here is None or here.tree != each or not here.linked:
-                continue
-            if not f"{here.common_dir}/".startswith(own):
-                moves = suggested("git worktree move", each, f"{path}.{os.path.basename(each)}")
-                removes = suggested("git worktree remove", each)
-                raise Conflict(
-                    f"there is another worktree in {mentioned(path)}: {mentioned(each)}",
-                    hint=f"{moves}; if nothing in it is needed: {removes}",
-                    worktree=each,
-                )
+        if not f"{_other_of(each)}/".startswith(own):
+            moves = suggested("git worktree move", each, f"{path}.{os.path.basename(each)}")
+            removes = suggested("git worktree remove", each)
+            raise Conflict(
+                f"there is another worktree in {mentioned(path)}: {mentioned(each)}",
+                hint=f"{moves}; if nothing in it is needed: {removes}",
+                worktree=each,
+            )
+
+
+def _other_of(tree: str) -> str:
+    """Returns where the repository of a linked worktree is or was; of another folder, itself."""
+    try:
+        here = git_tree(tree)
+        is_linked = here is not None and here.tree == tree and here.linked
+        return here.common_dir if here is not None and is_linked else os.path.realpath(tree)
+    except Unreadable:  # It is away.
+        to = whole(os.path.join(tree, ".git")).removeprefix("gitdir:").lstrip(" ")
+        return os.path.realpath(os.path.join(tree, to))
 
 
 def is_busy(repository: str) -> bool:
