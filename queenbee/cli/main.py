@@ -226,6 +226,8 @@ def _beside(context: click.Context | None, arguments: list[str]) -> str | None:
     name = context.info_name if context is not None else None
     if context is None or name not in arguments:
         return None
+    if name == "undo":
+        return near_words.TAKING_BACK
     rest = arguments[arguments.index(name) + 1 :]
     command = near_words.beside(context.command_path.removeprefix("queen "), rest)
     if command is None:

@@ -52,6 +52,12 @@ _MEANT = {
 
 WAYS = {"stop": "Ctrl-C in the terminal of queen start"}
 """What to do instead, where no command does it."""
+TAKING_BACK = (
+    "queen undo, for your last command; for work that landed as COMMIT (queen show ISSUE): "
+    "git diff-tree -p --binary COMMIT COMMIT~ -- ':/!.beads' | git apply -3 && git commit "
+    "-m MESSAGE && queen land; then queen issue reopen ISSUE"
+)
+"""What `queen undo ISSUE` may mean."""
 _TEXTS = frozenset(("title", "text", "body"))
 """Arguments that are one text, which needs quotes."""
 _INSIDE: dict[str, dict[str, tuple[str, ...]]] = {

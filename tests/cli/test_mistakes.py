@@ -180,7 +180,12 @@ MISTAKES = {
     "landing from the main worktree by nobody": (SHOP, "queen land", "not a linked worktree"),
     "a noun behind its verb": (SHOP, "queen new issue 'Round it' --as ana", "Did you mean 'issue"),
     "a file of a report": (SHOP, "queen report r.html", "unexpected extra argument"),
-    "an argument too many": (SHOP, "queen undo t-1", "unexpected extra argument"),
+    "an argument too many": (SHOP, "queen worktree list x", "unexpected extra argument"),
+    "an issue that has landed": (
+        SHOP,
+        "queen undo t-1",
+        "--binary COMMIT COMMIT~ -- ':/!.beads' |",
+    ),
     "two worktrees at once": (SHOP, "queen worktree add ui api", "'api'"),
     "a question": (f"{SHOP} && {NAME}", "queen msg ask human 'May I?'", "Did you mean 'msg send'"),
     "an answer to a name": (

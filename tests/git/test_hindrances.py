@@ -261,6 +261,6 @@ def test_a_checkout_of_a_branch_on_which_nothing_lands_now_is_named(
     finding = doctor_says(quick, "old_checkout")
     assert finding is not None
     path = f"{ready}-landing-main"
-    assert finding["file"] == path
-    subprocess.run(finding["hint"], shell=True, cwd=ready, check=True)
+    assert (finding["file"], finding["hint"]) == (path, f"queen worktree remove {path}")
+    assert quick("worktree", "remove", path).code == 0
     assert not Path(path).exists()

@@ -186,7 +186,7 @@ def _old_checkouts(layout: Layout) -> Iterator[Hindrance]:
     for tree, git_dir in noted_trees(here.common_dir):
         if is_checkout(git_dir) and not used.fullmatch(tree):
             what = f"landings were checked in {mentioned(tree)}, but work lands on {target} now"
-            way = suggested("git worktree remove --force --force", tree)
+            way = suggested("queen worktree remove", tree)
             yield Hindrance("old_checkout", what, way, tree, stops=False)
 
 
