@@ -12,6 +12,7 @@ from queenbee.cli.app import invocation, tell
 from queenbee.cli.terminal import aside, meaning_of
 from queenbee.core.text import printable, shortened, some
 from queenbee.core.timestamps import format_duration
+from queenbee.services.unasked import staleness
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -65,6 +66,8 @@ def waiting_for(what: str, wait_s: float) -> Iterator[Callable[[float], None]]:
         if waited_s >= again_s and not (shown or is_json):
             again_s *= 2
             tell(f"waiting for {what}, {format_duration(waited_s)} so far{_at_work()}")
+            if old := staleness(invocation().hive.layout):
+                tell(old)
 
     try:
         yield say_again

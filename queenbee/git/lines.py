@@ -72,10 +72,14 @@ class Hunk:
 def hunks(diff: Iterable[bytes]) -> list[Hunk]:
     """Returns the hunks of a diff of one file without context, given its lines."""
     found: list[Hunk] = []
+    header, is_blank = b"", False
     for line in diff:
+        if is_blank and line[:1] in (b"+", b"-") and line[1:].strip():
+            found[-1].section, is_blank = _section_at(line[1:], found[-1].section, header), False
         if line.startswith(b"@@ "):
             _, minus, plus, _, *rest = line.split(b" ", 4)
-            found.append(Hunk(*_range(minus), *_range(plus), _section(b"".join(rest))))
+            header, is_blank = b"".join(rest), True
+            found.append(Hunk(*_range(minus), *_range(plus), _section(header)))
         elif found and line[:1] in (b"+", b"\\"):
             found[-1].text.append(line)
     return found
@@ -131,6 +135,16 @@ def _section(header: bytes) -> str:
         return " ".join(words[1:])
     names = (name for word, name in pairwise(words) if word in _KEYWORDS)
     return next(names, "").rstrip(":{")
+
+
+def _section_at(line: bytes, above: str, header: bytes) -> str:
+    """Returns the section of a change that begins with a line, below a header that git names: its
+    own, if it begins one; none, if it is not indented, and so not in the function above.
+    """
+    if header.startswith(b"#"):
+        return _section(line) if line.startswith(b"#") else above
+    is_outside = line[:1] not in (b" ", b"\t")
+    return ("" if line.startswith(b"#") else _section(line)) if is_outside else above
 
 
 def _range(text: bytes) -> tuple[int, int]:

@@ -14,6 +14,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from queenbee.core.text import named, shortened
+from queenbee.core.timestamps import format_duration
 from queenbee.errors import QueenError, Unreadable, Untrusted
 from queenbee.store import safe_open
 from queenbee.store.lock import is_held
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 MANUAL, READ = "manual", "read"
 REST_S = 60.0
 """After a remote could not be reached, it is left alone for so long."""
+_OLD_S = 180.0
+"""Somebody who waits has waited for less."""
 _MOST_BYTES = 64 * 1024
 _MOST_MARK_BYTES = 4096
 _WHY_CHARS = 300
@@ -169,6 +172,22 @@ def fetched_s(layout: Layout) -> float:
     except OSError:
         return float("inf")
     return ago_s if ago_s >= 0 else float("inf")
+
+
+def staleness(layout: Layout) -> str:
+    """Returns how old the records from the remote are, with what brings newer ones, if nothing does
+    that by itself; empty for some minutes, and where none were ever fetched.
+    """
+    ago_s, said = fetched_s(layout), layout.settings
+    if (
+        said.sync_when != MANUAL
+        or said.engine_kind == "postgres"
+        or not _OLD_S <= ago_s < float("inf")
+    ):
+        return ""
+    age = format_duration(ago_s).split(" ")[0]
+    fresh = "queen config set sync.when read keeps them fresh"
+    return f"the records of other clones are {age} old: queen sync; {fresh}"
 
 
 def note_away(layout: Layout, why: str) -> None:

@@ -436,6 +436,18 @@ def test_the_functions_and_sections_are_named(repo: Path, mine: Path, worktree: 
     assert "api changed shop.py line 4 in tax (" in found["shop.py"].sentence()
 
 
+def test_a_change_below_a_function_is_not_in_it(repo: Path, mine: Path, worktree: Worktree) -> None:
+    code = "export function total(n) {\n  return n;\n}\n\nexport function label(n) {\n}\n\nlet a;\n"
+    commit_file(repo, "cart.js", code)
+    commit_file(repo, "run.js", code)
+    tree = worktree("other", "api")
+    (tree / "cart.js").write_text(code.replace("label(n)", "title(n, tax)"))
+    (tree / "run.js").write_text(code.replace("let a", "let b"))
+    found = {each.path: each for each in seen(mine, "cart.js", "run.js").touches}
+    assert found["cart.js"].sections == ["label"]
+    assert found["run.js"].sections == []
+
+
 def test_what_a_merge_under_way_brings_in_is_nobodys_work(
     repo: Path, mine: Path, worktree: Worktree
 ) -> None:

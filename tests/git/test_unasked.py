@@ -17,6 +17,7 @@ from mcp_clients import error_of, inside, result_of
 from sync_worlds import World, there
 
 from queenbee import Hive
+from queenbee.cli import progress
 from queenbee.errors import Untrusted
 from queenbee.git.remote import alongside
 from queenbee.git.remote.alongside import send
@@ -387,6 +388,24 @@ class TestOffline:
         now_ns = time.time_ns()
         monkeypatch.setattr(time, "time_ns", lambda: now_ns - 10**12)
         assert not unasked.is_resting(layout(world))
+
+
+def test_whoever_waits_is_told_that_the_records_are_old(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress, "_LINE_EVERY_S", 0)
+    ada = QuickQueen(world.folder / "ada")
+    ada("issue", "new", "Prices", "--id", "shop-1")
+    ada("claim", "shop-1", as_="bob")
+    assert ada("sync").code == 0
+    assert "queen sync" not in ada("next").out
+    seven_minutes_ago = time.time() - 420
+    os.utime(Path(layout(world).remote_dir) / "fetched", (seven_minutes_ago,) * 2)
+    old = "the records of other clones are 7m old: queen sync; queen config set sync.when read"
+    assert old in ada("next").out
+    assert old in ada("next", "--wait", "1s").err
+    world.settings("ada", '[sync]\nwhen = "write"\n')
+    assert "m old" not in ada("next").out
 
 
 class TestRead:

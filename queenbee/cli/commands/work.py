@@ -271,6 +271,10 @@ def _show_nothing(nothing: Nothing) -> None:
         paragraph(f"  … {len(nothing.open) - _SHOWN} more: queen issues")
     if nothing.state == "under_way":
         paragraph(f"  to wait until something is ready or all is done: queen next --wait {_WAIT}")
+        from queenbee.services.unasked import staleness  # noqa: PLC0415 - start-up
+
+        if old := staleness(invocation().hive.layout):
+            paragraph(f"  {old}")
 
 
 def _show_end(nothing: Nothing) -> None:
