@@ -9,7 +9,7 @@ from hives import QuickQueen
 @pytest.mark.parametrize(
     "words",
     ["claim", "release", "msg read", "show", "issue close", "log --issue", "bead show",
-     "config set land.check"],
+     "config set land.check", "issue new", "issue edit q-1 --title"],
 )  # fmt: skip
 def test_bytes_that_are_no_text_are_refused(quick: QuickQueen, words: str) -> None:
     """They are not reported as a bug, nor is the memory taken for a damaged one."""

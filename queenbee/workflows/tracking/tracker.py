@@ -363,6 +363,8 @@ def _given(**fields: object) -> dict[str, object]:
 def _checked_title(title: str) -> str:
     if not title.strip():
         raise InvalidInput("an issue needs a title", hint="queen issue new 'Fix the login form'")
+    if lost := [each for each in title if "\ud800" <= each <= "\udfff"]:  # Of no letter.
+        raise InvalidInput(f"{lost[0]!r} is not UTF-8 text")
     return one_line(title).strip()
 
 
