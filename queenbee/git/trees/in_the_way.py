@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 IGNORED = ("ls-files", "--others", "--ignored", "--exclude-standard", "--directory", "-z")
 """Lists what git ignores, a folder of such files as one that ends with a slash."""
-_LISTED = ("ls-files", "-z", "--")
-_STAGED = ("diff-index", "--cached", "--name-only", "--diff-filter=d", "-z", "HEAD", "--")
+_LISTED = ("ls-files", "-z")
+_STAGED = ("diff-index", "--cached", "--name-only", "--diff-filter=d", "-z", "HEAD")
 _BARE = {"HEAD", "objects", "refs"}
 """What git takes a folder for a repository by."""
 
@@ -43,7 +43,7 @@ def only_in(tree: str, folders: Collection[str]) -> list[str]:
     if not folders:
         return []
     listed, staged = (
-        set(names_in(git("--literal-pathspecs", *how, *folders, cwd=tree, repository={})))
+        set(names_in(git("--literal-pathspecs", *how, "--", *folders, cwd=tree, repository={})))
         for how in (_LISTED, _STAGED)
     )
     above = {path[:end] for path in listed for end, sign in enumerate(path) if sign == "/"}
