@@ -5,6 +5,8 @@ This module imports nothing: the edit hook loads it.
 
 from __future__ import annotations
 
+from queenbee.errors import InvalidInput
+
 TYPE_CHECKING = False  # Spares the 9 ms that typing takes.
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -63,6 +65,14 @@ def last_said(text: str) -> str:
     """Returns the last line of what a command printed, but for blank ones and our own hints."""
     lines = (each for each in reversed(text.splitlines()) if each.strip())
     return next((each for each in lines if not each.startswith(HINT)), "")
+
+
+def utf8(text: str) -> bytes:
+    """Returns the text as UTF-8. Raises `InvalidInput` for one with bytes that were no text."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidInput(f"{text[error.start]!r} is not UTF-8 text") from error
 
 
 def one_line(text: str, most: int | None = None) -> str:

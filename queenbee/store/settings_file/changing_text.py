@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import tomlkit
 
 from queenbee.core.names import nearest
-from queenbee.core.text import suggested
+from queenbee.core.text import suggested, utf8
 from queenbee.errors import InvalidInput, NotFound, Unreadable, Unwritable
 from queenbee.store.creating import make_state_dir
 from queenbee.store.lock import KernelLock
@@ -110,10 +110,7 @@ def replace(layout: Layout, change: Callable[[str], str], path: str | None = Non
     path = path or os.path.join(layout.beads_dir, FILE_NAME)
     before = text_of(path)
     after = change(before)
-    try:
-        data = after.encode()
-    except UnicodeEncodeError as error:
-        raise InvalidInput(f"{after[error.start]!r} is not UTF-8 text") from error
+    data = utf8(after)
     if after != before:
         write_document(path, data)
     return after != before

@@ -14,7 +14,7 @@ from queenbee.core.beads import DONE, Issue
 from queenbee.core.names import checked_issue_id, checked_new_id
 from queenbee.core.readiness import BLOCKING
 from queenbee.core.row_edits import fitting_status, tombstone
-from queenbee.core.text import one_line, suggested
+from queenbee.core.text import one_line, suggested, utf8
 from queenbee.core.timestamps import format_ms, parse_ms
 from queenbee.documents.issue_rows import Row, close_row, new_row
 from queenbee.documents.reconcile import digits_for, fresh_id, hashed_id, usual_prefix
@@ -363,8 +363,7 @@ def _given(**fields: object) -> dict[str, object]:
 def _checked_title(title: str) -> str:
     if not title.strip():
         raise InvalidInput("an issue needs a title", hint="queen issue new 'Fix the login form'")
-    if lost := [each for each in title if "\ud800" <= each <= "\udfff"]:  # Of no letter.
-        raise InvalidInput(f"{lost[0]!r} is not UTF-8 text")
+    utf8(title)  # Else one line of it would lose what is no letter.
     return one_line(title).strip()
 
 
