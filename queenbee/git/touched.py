@@ -258,6 +258,19 @@ def by_others(
     return _seen(hive, found, met)
 
 
+def is_brought(touch: Touch, commit: str) -> bool:
+    """Returns whether a file is not committed there, and is as a commit has it: git is just
+    bringing that worktree to it, or whoever works there has made the same change.
+    """
+    if touch.committed:
+        return False
+    there = ("cat-file", "blob", no_dash(f"{commit}:{touch.path}"))
+    status, blob, _ = user_git(*there, cwd=touch.owner.place.path, repository={})
+    if touch.how == DELETED:
+        return status != 0
+    return status == 0 and blob == _content(touch.owner.place, touch.path)
+
+
 def check(
     open_hive: Callable[[], Services],
     statuses: Sequence[PathStatus],

@@ -148,6 +148,28 @@ def test_those_with_unmerged_work_in_files_that_changed_are_told_once_without_a_
         assert len(quick("msg", "inbox", "--json", as_=droid).json) == many, droid
 
 
+def test_who_is_just_brought_to_what_landed_is_not_told(
+    quick: QuickQueen, repo: Path, tree: Path, tmp_path: Path
+) -> None:
+    """Git writes the files of a worktree before it moves its branch."""
+    old = (repo / "README.md").read_text()
+    commit_file(repo, "kept.txt", "x\n")
+    git(tree, "merge", "-q", "main")
+    for name, droid in (("two", "api"), ("three", "db"), ("four", "ops")):
+        git(repo, "worktree", "add", "-q", str(tmp_path / name), "-b", name)
+        quick("hive", "whoami", "--set", droid, cwd=tmp_path / name)
+        (tmp_path / name / "more.txt").write_text("mine\n")
+        (tmp_path / name / "README.md").unlink()
+    (tmp_path / "three" / "README.md").write_text(f"{old}theirs\n")
+    (tmp_path / "three" / "more.txt").unlink()
+    (tmp_path / "four" / "kept.txt").unlink()
+    commit_file(tree, "kept.txt", "mine\n")
+    commit_file(tree, "more.txt", "mine\n")
+    git(tree, "rm", "-q", "README.md")
+    git(tree, "commit", "-qm", "away")
+    assert quick("land", "--unchecked", "--json", as_="ui", cwd=tree).json["told"] == ["db", "ops"]
+
+
 class TestWhatCameIn:
     @pytest.fixture
     def behind(

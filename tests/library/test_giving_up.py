@@ -145,9 +145,15 @@ def test_a_landing_that_is_given_up_while_its_check_runs_lands_nothing(
 @pytest.mark.slow
 def test_what_has_landed_is_completed_although_it_is_given_up_then(repo: Path) -> None:
     place = landing_place(repo, "true")
+    commit_file(place, "b.txt")
+    slow = repo / ".git" / "slow"
+    slow.write_text("#!/bin/sh\nsleep 0.5\ncat\n")
+    slow.chmod(0o755)
+    git(repo, "config", "filter.slow.smudge", str(slow))
+    (repo / ".git" / "info" / "attributes").write_text("b.txt filter=slow\n")
 
     class Landed:
-        """Set once the target has moved."""
+        """Set while git moves the target: `a.txt` is there, and `b.txt` is still to come."""
 
         def is_set(self) -> bool:
             return (repo / "a.txt").exists()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import time
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from copy import copy
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, NamedTuple
@@ -23,6 +23,7 @@ from queenbee.git.contents.hive_files import is_record
 from queenbee.git.contents.signing import SigningWait
 from queenbee.git.index_lock import remove_left_lock
 from queenbee.git.run import environment_of_hooks, environment_of_user
+from queenbee.store import giving_up
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -229,8 +230,9 @@ class Commands:
             on_tick = SigningWait(cwd, self._tell_waiting).look
         until_s = time.monotonic() + PATIENCE_S
         while still():
-            interrupts = None if to_the_end else self.interrupts
-            ran = run_process(program, on_tick=on_tick, interrupts=interrupts)
+            with giving_up.not_now() if to_the_end else nullcontext():
+                interrupts = None if to_the_end else self.interrupts
+                ran = run_process(program, on_tick=on_tick, interrupts=interrupts)
             said = (ran.stdout.head + ran.stdout.tail).decode(errors="replace")
             said = without_escapes(said).strip()  # Hooks color what they say.
             done = Done(ran.exit_code, (ran.problem or said)[-LAST_CHARS:])

@@ -563,7 +563,7 @@ class _IssueWork(Work):
             if not everybody_appends_to(each, said.land_join, said.land_union)
         ]
         files: dict[str, list[str]] = {}
-        for path, droid in sorted(self._concerned(changed)):
+        for path, droid in sorted(self._concerned(changed, str(landing.commit))):
             files.setdefault(droid, []).append(path)
         if not files:
             return []
@@ -581,12 +581,16 @@ class _IssueWork(Work):
                 stage(tx, self.hive.actor, [droid], fields)
         return sorted(files)
 
-    def _concerned(self, changed: Sequence[str]) -> set[tuple[str, str]]:
+    def _concerned(self, changed: Sequence[str], commit: str) -> set[tuple[str, str]]:
         """Returns the files whose change concerns another droid, each with that."""
         actor = self.hive.actor
         # Git would not have moved the main worktree over changes of these files.
         seen = touched.by_others(self.hive, changed, budget_s=_LOOK_S, but_main=True)
-        concerned = {(each.path, each.droid) for each in seen.touches if each.droid is not None}
+        concerned = {
+            (each.path, each.droid)
+            for each in seen.touches
+            if each.droid is not None and not touched.is_brought(each, commit)
+        }
         for path, leases in self.hive.reservations.covering(changed).items():
             concerned |= {(path, lease.droid) for lease in leases}
         for each in self.hive.issues.at_work(without=actor):
