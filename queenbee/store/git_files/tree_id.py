@@ -29,7 +29,9 @@ def read_tree_id(layout: Layout, place: Worktree | None = None) -> str | None:
     paths = layout.tree_id_paths
     if place is not None:
         paths = tree_id_paths(layout.state_dir, place.git_dir, place.linked)
-    return next((found for found in map(_read, paths) if found is not None), None)
+    *own, last = paths
+    found = _read(own[0]) if own else None
+    return found or (None if _is_left(last, *own) else _read(last))
 
 
 def is_of_tree(
@@ -84,6 +86,16 @@ def branch_of(layout: Layout) -> str | None:
         if branch is not None and branch.encode():
             return branch
     return None
+
+
+def _is_left(path: str, *own: str) -> bool:
+    """Returns whether an id was kept of an earlier worktree of that name: where git keeps this one
+    was made later.
+    """
+    with suppress(OSError):  # A main worktree has no such file.
+        made = (os.stat(os.path.join(os.path.dirname(each), "commondir")) for each in own)
+        return any(os.stat(path).st_mtime_ns < each.st_mtime_ns for each in made)
+    return False
 
 
 def _read(path: str) -> str | None:

@@ -59,6 +59,23 @@ def test_a_new_worktree_at_the_place_of_an_old_one_has_another(repo: Path) -> No
     assert keep_tree_id(layout_of(tree)) != first
 
 
+def test_a_new_worktree_has_not_the_id_that_the_state_kept_of_an_old_one(repo: Path) -> None:
+    tree = linked(repo, "one")
+    made = repo / ".git" / "worktrees" / "one" / "queenbee-tree"
+    first = keep_tree_id(layout_of(tree))
+    kept = Path(layout_of(tree).tree_id_paths[-1])
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    made.rename(kept)  # As where a sandbox may not write git's folder.
+    kept.touch()
+    assert read_tree_id(layout_of(tree)) == first
+    git(repo, "worktree", "remove", "--force", str(tree))
+    git(repo, "worktree", "add", "-q", str(tree), "one")
+    later = kept.stat().st_mtime + 1
+    os.utime(made.with_name("commondir"), (later, later))
+    assert read_tree_id(layout_of(tree)) is None
+    assert keep_tree_id(layout_of(tree)) != first
+
+
 def test_a_tree_that_was_moved_is_still_the_same(repo: Path) -> None:
     first = keep_tree_id(layout_of(repo))
     shutil.move(repo, repo.parent / "elsewhere")
