@@ -53,14 +53,14 @@ os.execv({real!r}, [{real!r}, *sys.argv[1:]])
 """
 FAILING_GIT = """\
 #!/bin/sh
-case $(( $$ % {rarely} )) in
+case $(( ($$ * 1103515245 + 12345) / 65536 % {rarely} )) in
 0) echo "fatal: no space left on device" >&2; exit 128 ;;
 1) {real} "$@"; echo "fatal: no space left on device" >&2; exit 128 ;;
 esac
 exec {real} "$@"
 """
 RARELY = 149
-"""So many calls of git bring two that fail: one before it has done anything, and one after."""
+"""Of so many calls of git, two fail by chance: one before it has done anything, and one after."""
 IN_ONE = {"QUEEN_LAND_ATTACHED": "1", "QUEEN_DURABILITY": "buffered"}
 """Whoever is killed or stopped is whoever lands."""
 WAYS = ("before", "alone", "after")
