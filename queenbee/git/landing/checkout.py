@@ -12,12 +12,13 @@ from __future__ import annotations
 import os
 import shutil
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from queenbee.checks.noted_process import end_left
 from queenbee.core.command_lines import no_dash
 from queenbee.core.text import mentioned, named, shell_word, suggested
-from queenbee.errors import Busy, QueenError, Unreadable
+from queenbee.errors import Busy, ExternalFailure, QueenError, Unreadable
 from queenbee.git.landing.commands import Commands, differing
 from queenbee.git.landing.judged.nested import registered
 from queenbee.git.landing.place import Place, but_records
@@ -190,10 +191,7 @@ class Checkout(Place):
             with suppress(FileNotFoundError):
                 os.unlink(os.path.join(self.git_dir, name))
         self._step.write("checkout", after=commit)
-        if not self._goes_by_index(commit):
-            self._run("read-tree", no_dash(commit))
-        how: Any = {"repository": _KEEPS, "config": LOOKING}
-        left = names_in(user_git(*_WHOLE, *_STATUS, cwd=self.tree, **how)[1])
+        left, other = self._left(commit)
         if any(self._is_newer(each[3:]) for each in left):
             self._run("read-tree", "HEAD")  # It is told from what a check has changed.
             self._keep_others()
@@ -210,7 +208,7 @@ class Checkout(Place):
             self._run("clean", "-ffdq")
         with suppress(OSError):  # Then the next landing reads all files.
             shutil.copy2(os.path.join(self.git_dir, "index"), self._known)
-        self._forget_compiled(each[3:] for each in left)
+        self._forget_compiled((*(each[3:] for each in left), *other))
         self._compiled_at = commit
         self._is_ready = False
 
@@ -221,17 +219,20 @@ class Checkout(Place):
         keep_inside(self.layout, path, _LEFT)
         set_aside(self.layout, path, self.tree, "it is a repository of its own", self.git_dir)
 
-    def _goes_by_index(self, commit: str) -> bool:
-        """Takes up what git knew of the files before anything ran here: it then reads those that
-        have another time of change, which nobody can set back. Returns whether it could.
+    def _left(self, commit: str) -> tuple[list[str], Iterable[str]]:
+        """Returns which files are not as git left them, as `git status` lists them, and those that
+        the commit has otherwise. By what git knew before anything ran here, it reads those that
+        have another time of change, which nobody can set back; where that is gone, it reads all.
         """
-        try:
+        ask: Any = partial(user_git, *_WHOLE, *_STATUS, cwd=self.tree, repository=_KEEPS)
+        with suppress(OSError, ExternalFailure):
             # With the time of the index: what was written at that very moment is read, too.
             shutil.copy2(self._known, os.path.join(self.git_dir, "index"))
-        except OSError:
-            return False
-        how = ("read-tree", "-m", no_dash(commit))
-        return self.commands(*_WHOLE, *how, cwd=self.tree).status == 0
+            status, said, _ = ask(config=LOOKING)
+            if status == 0:
+                return names_in(said), differing(self.tree, self.head(), commit)
+        self._run("read-tree", no_dash(commit))
+        return names_in(ask(config=LOOKING)[1]), ()
 
     def ready(self) -> dict[str, str]:
         """Makes it ready for a check of the commit that it has, as any worktree is set up; returns
