@@ -29,7 +29,7 @@ LOOKING = {
     "sparse.expectFilesOutsideOfPatterns": "false",
 }
 """Settings with which git looks at all files that are there, as `looking` says."""
-_TELLING = re.compile(rb"(?:\A|(?<=\0))[^H\0] [^\0]+")
+_TELLING = re.compile(rb"\0([^H\0] [^\0]+)")
 
 
 def looking(tree: str) -> dict[str, str]:
@@ -56,7 +56,7 @@ def telling(listed: bytes) -> list[str]:
     """Returns what `git ls-files -v -z` lists, but for the files that are tracked as any other:
     most are.
     """
-    return [os.fsdecode(each) for each in _TELLING.findall(listed)]
+    return [os.fsdecode(each) for each in _TELLING.findall(b"\0" + listed)]
 
 
 def hidden_in(listed: Iterable[str]) -> list[str]:
