@@ -681,11 +681,11 @@ def outlived(hive: Services) -> list[Diagnosis]:
     names = (line(*asked, cwd=layout.tree, repository={}) or "").split("\n")
     if not any(names):
         return []
-    released = hive.assignments.find(status="released")
-    issues = hive.issues.some(each.issue_id for each in released)
+    ended = [each for each in hive.assignments.find(status="all") if each.status != "active"]
+    issues = hive.issues.some(each.issue_id for each in ended)
     done = {
         name_of(one): one.issue_id
-        for one in released
+        for one in ended
         if one.issue_id in issues and issues[one.issue_id].done
     }
     target = target_branch(layout) or "HEAD"

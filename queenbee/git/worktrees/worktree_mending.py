@@ -188,9 +188,10 @@ class WorktreeMender:
         for name in bring_home(git_dir):
             yield f"{name} in git's settings of {mentioned(self._path)} alone was removed"
 
-    def clear(self, name: str) -> Iterator[str]:
-        """Yields what it has kept of work that is not on the main branch, a sentence each: the
-        worktree is on it then. Keeps the work there, once, if a person has handed it over.
+    def clear(self, name: str, issue_id: str = "ISSUE") -> Iterator[str]:
+        """Yields what it has kept of work that is not on the main branch, of an issue if that is
+        known, a sentence each: the worktree is on it then. Keeps the work there, once, if a person
+        has handed it over.
 
         Called after `mend`; raises as that does.
         """
@@ -220,7 +221,7 @@ class WorktreeMender:
                 prepare_again(git_dir)
         note_emptied(git_dir, self._hive.now_ms())
         if kept.branch is not None or kept.aside is not None:
-            yield kept.sentence()
+            yield kept.sentence(issue_id)
 
     def _nested_aside(self, name: str, nested: Iterable[str]) -> Iterator[str]:
         why = "no commit can have a repository of its own"
