@@ -11,6 +11,7 @@ from queenbee.core.command_lines import command_line, no_dash
 from queenbee.core.text import suggested
 from queenbee.errors import NotFound, QueenError
 from queenbee.git.landing.committing import RECORDS
+from queenbee.git.ownership import takes_over
 from queenbee.git.run import git, line
 from queenbee.git.trees.own_branch import is_own
 from queenbee.git.unfinished import WorktreeKeeper, name_of
@@ -24,7 +25,7 @@ from queenbee.starting.handover import Handover
 from queenbee.starting.landing_result import abort_landing
 from queenbee.store.droids import roster
 from queenbee.store.git_files.tree_work import note_work
-from queenbee.store.git_files.worktrees import target_ref, worktrees
+from queenbee.store.git_files.worktrees import Worktree, target_ref, worktrees
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -130,7 +131,9 @@ class PlacedAgent(AgentProcess):
 
     def _begins_here(self, given: Assignment | None) -> None:
         """Notes whose work its worktree has from now on."""
-        note_work(str(self.hive.layout.git_dir), given.id if given is not None else "")
+        layout = self.hive.layout
+        note_work(str(layout.git_dir), given.id if given is not None else "")
+        takes_over(Worktree(self.made.path, str(layout.git_dir), str(layout.common_dir)))
 
     def _take_up(self, branch: str) -> None:
         """Brings its worktree, which is cleared, to the work that was put on a branch."""
