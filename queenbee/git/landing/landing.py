@@ -424,8 +424,8 @@ class _One:
         if said:
             self._tell(f"landed, and not pushed to {named([upstream.name])}: {said}")
 
-    def land(self, turn: LandingTurn) -> Landing:
-        """Lands in a turn that has come. Raises as `Leading.land` does."""
+    def land(self, turn: LandingTurn) -> Landing | None:
+        """Lands in a turn that has come. Returns and raises as `Leading.land` does."""
         self.commands.token = turn.token
         sweep(turn.folder)
         if self.place.main_tree:
