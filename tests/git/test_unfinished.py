@@ -217,6 +217,30 @@ def leave_alone(tree: Path, operation: str, text: str = "left to apply\n") -> No
 
 
 @pytest.mark.parametrize("is_removed", [False, True])
+@pytest.mark.parametrize("side", ["--ours", "--theirs"])
+def test_both_sides_of_a_conflict_that_no_commit_has_are_kept(
+    hive: Hive, tree: Path, side: str, is_removed: bool
+) -> None:
+    """One of them is only in the index once a file has the other one."""
+    (tree / "a.txt").write_text("of the patch\n")
+    patch = tree.with_name("patch")
+    patch.write_text(git(tree, "diff"))
+    (tree / "a.txt").write_text("staged\n")
+    git(tree, "add", "a.txt")
+    with pytest.raises(AssertionError):
+        git(tree, "apply", "--3way", str(patch))
+    git(tree, "checkout", side, "a.txt")
+    if is_removed:
+        remove(hive, "ui", force=True)
+    else:
+        put_back(hive, tree)
+        assert_back(tree, "ui")
+    repo = Path(hive.layout.tree)
+    kept = git(repo, "log", "-p", "--glob=refs/heads/unfinished/*")
+    assert "+of the patch" in kept and "+staged" in kept
+
+
+@pytest.mark.parametrize("is_removed", [False, True])
 @pytest.mark.parametrize("operation", ALONE)
 def test_what_git_has_left_to_do_is_kept(
     hive: Hive, tree: Path, operation: str, is_removed: bool, monkeypatch: pytest.MonkeyPatch
