@@ -22,7 +22,7 @@ ENDED = frozenset({"released", "completed", "reassigned"})
 
 TYPE_CHECKING = False  # Spares the 9 ms that typing takes.
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from queenbee.core.records import Assignment, Reservation
 
@@ -78,15 +78,18 @@ def superseded_leases(
         while ends and ends[0][0] <= lease.created_ms:
             table.discard(heappop(ends)[1])  # It can exclude later ones only by name.
         try:
-            met = [counting[key] for key in table.meeting(lease.pattern)]
+            # Patterns can be slow to compare: only those of leases that can exclude it are.
+            met = table.meeting(lease.pattern, _against(lease, counting))
         except BadPattern:
             continue  # An invalid pattern protects nothing, and excludes nobody.
-        met += [
+        winners = [counting[key] for key in met if _excludes(counting[key], lease)]
+        winners += [
             each
             for each in outranking.get(lease.id, ())
-            if each.id in counting and _overlap(each, lease, fold_case=fold_case)
+            if each.id in counting
+            and _excludes(each, lease)
+            and _overlap(each, lease, fold_case=fold_case)
         ]
-        winners = [each for each in met if _excludes(each, lease)]
         if winners and not _never_was(lease):
             if not lease.token:
                 lost[lease.id] = min(winners, key=attrgetter("age")).id
@@ -151,6 +154,11 @@ def _first_confirmed(assignments: Iterable[Assignment]) -> Assignment | None:
     """
     active = [each for each in assignments if each.token and assignment_end_ms(each) == NEVER_MS]
     return min(active, key=lambda each: (each.token, each.id), default=None)
+
+
+def _against(lease: Reservation, others: Mapping[str, Reservation]) -> Callable[[str], bool]:
+    """Returns what tells whether another lease, by its id, can exclude this one, or it that."""
+    return lambda key: stand_against(others[key], lease)
 
 
 def _excludes(older: Reservation, younger: Reservation) -> bool:

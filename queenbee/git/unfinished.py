@@ -5,7 +5,7 @@ landed, kept on a branch.
 `set_aside` bring it to a commit, in an order that loses nothing, wherever it is interrupted:
 
 1. Everything goes into the index as git adds it, and from there into a commit on a branch
-   `unfinished/`: what was staged, and then what the files have.
+   `unfinished/`: what was staged (the sides of a conflict), and then what the files have.
 2. What git has open there, such as a merge, is quit; the files stay.
 3. `HEAD` leaves its branch for that commit. The worktree is clean now, and git knows its files.
 4. Git checks the branch out, without force. It refuses if a file has changed since step 1: nothing
@@ -78,6 +78,7 @@ _ALONE = ("--not", "--branches", "--tags", "--remotes")
 _TRIES = 20
 """So often another process may take the name, or it differs from another one only in case."""
 _NAMED = 5
+_AT_ONCE = 500
 _NONE = ""
 """In place of a ref's old value: it must not exist. Zeros would have to be as many as in an id."""
 _KEPT = "queen: kept"
@@ -474,14 +475,12 @@ def commit_of_all(
     who = {"user.name": droid, "user.email": f"{droid}@localhost"}
     with index_copy(place, exactly=exactly, limit_s=_LIMIT_S) as run:
         signed = partial(run, config=who)
-        return _committed(lambda *words: signed(*words).decode().strip(), place, about, but)
+        return _committed(lambda *words: os.fsdecode(signed(*words)).strip(), place, about, but)
 
 
 def _committed(run: Callable[..., str], place: Worktree, about: str, but: Sequence[str]) -> str:
     """Returns a commit of all, upon one of what is staged if that is in no file."""
-    trees, before = [], None
-    with suppress(ExternalFailure):  # In the midst of a conflict, there is none.
-        trees.append(run("write-tree"))
+    trees, before = _staged(run, place), None
     sparse = ("--sparse",) if is_sparse(place.path) else ()
     left_out = [f":(top,exclude,literal){each}" for each in but]
     add_all(run, place.path, ("--all", *sparse), left_out)
@@ -494,6 +493,26 @@ def _committed(run: Callable[..., str], place: Worktree, about: str, but: Sequen
         commit = run("commit-tree", no_dash(tree), *parents, f"-m{about}")
     assert commit is not None
     return commit
+
+
+def _staged(run: Callable[..., str], place: Worktree) -> list[str]:
+    """Returns the tree of what is staged. Of a conflict, one for each side, unless it is that of a
+    merge or the like, whose sides are commits: then none. That leaves the last one in the index.
+    """
+    with suppress(ExternalFailure):
+        return [run("write-tree")]
+    trees = list[str]()
+    if not open_operations(place.git_dir):
+        rows = [each.split("\t", 1) for each in run("ls-files", "-uz").split("\0")[:-1]]
+        for stage in ("2", "3"):
+            # Where a side has removed a file, that of another one stays.
+            rows.sort(key=lambda row: row[0].endswith(stage))
+            for first in range(0, len(rows), _AT_ONCE):
+                files = [(*said.split(" ")[:2], path) for said, path in rows[first:][:_AT_ONCE]]
+                words = [word for each in files for word in ("--cacheinfo", ",".join(each))]
+                run("update-index", "--add", "--replace", *words)
+            trees.append(run("write-tree"))
+    return trees
 
 
 class _PuttingBack:
@@ -581,7 +600,7 @@ class _PuttingBack:
         """Returns a commit with everything that the worktree has, and how many it made for that: a
         second one if another content was staged.
         """
-        staged = self._line("write-tree")  # None in the midst of a conflict.
+        staged = _staged(lambda *words: os.fsdecode(self._git(*words)).strip(), self._place)
         but = [f":(top,exclude,literal){each.rstrip('/')}" for each in nested]
         sparse = ("--sparse",) if is_sparse(self._place.path) else ()
         files = [each for each in changed if each not in nested]
@@ -591,10 +610,8 @@ class _PuttingBack:
             self._as_the_user("add", "--force", *sparse, "--", *here)
         self._aside = keep_beside(top, self._refused, shortened(top, files))
         kept, made = self._head, 0
-        for tree in (staged, self._git("write-tree").decode().strip()):
-            if tree is not None and (
-                kept is None or tree != self._line(*_TREE, f"{kept}^{{tree}}")
-            ):
+        for tree in (*staged, self._git("write-tree").decode().strip()):
+            if kept is None or tree != self._line(*_TREE, f"{kept}^{{tree}}"):
                 parents = ("-p", kept) if kept is not None else ()
                 about = f"{self._name}: what was not committed"
                 said = self._git("commit-tree", tree, *parents, "-m", about)

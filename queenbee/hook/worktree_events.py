@@ -18,7 +18,7 @@ from queenbee.core.text import HINT, printable
 from queenbee.errors import InvalidInput, QueenError
 from queenbee.git.worktrees.left_git_dirs import kept_of_gone
 from queenbee.git.worktrees.preparing import prepare, seen_setup
-from queenbee.git.worktrees.worktree_care import abandon
+from queenbee.git.worktrees.worktree_care import abandon, refuse_live
 from queenbee.git.worktrees.worktree_making import add
 from queenbee.hook import events
 from queenbee.services.hive import Services
@@ -55,7 +55,9 @@ def _made(hive: Services, name: str, env: Mapping[str, str]) -> str:
     call made again goes on.
     """
     seen_setup(hive.layout)
-    made = add(hive, _droid(name))
+    droid = _droid(name)
+    refuse_live(hive.layout, lambda each: each.name == droid)
+    made = add(hive, droid)
     path = made.path
     if made.kept is not None:
         _tell(kept_of_gone(path, made.kept))

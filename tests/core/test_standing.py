@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from stamps import format_ms
 
 from queenbee.core import standing
+from queenbee.core.glob import pattern
 from queenbee.core.records import Assignment, Reservation
 from queenbee.core.standing import Settled, superseded_assignments, superseded_leases
 
@@ -145,6 +146,15 @@ class TestLeases:
     def test_two_shared_leases_stand_together(self):
         leases = [lease(1, "ui", 0, 9, exclusive=False), lease(2, "api", 1, 9, exclusive=False)]
         assert superseded_leases(leases) == {}
+
+    def test_patterns_of_leases_that_cannot_exclude_each_other_are_not_compared(self, monkeypatch):
+        """Hundreds of long ones would keep the first read waiting for half a minute."""
+        shared = [lease(number, f"d{number}", 0, 9, exclusive=False) for number in range(5)]
+        own = [lease(number, "d9", 1, 9) for number in range(5, 10)]
+        compared, meet = [], pattern.paths_meet
+        monkeypatch.setattr(pattern, "paths_meet", lambda *two: compared.append(two) or meet(*two))
+        assert len(superseded_leases([*shared, *own])) == 5
+        assert len(compared) == 5 * 5
 
     def test_announcements_of_two_working_trees_stand_together(self):
         one = lease(1, "ui", 0, 9, exclusive=False, tree_id="t1", session="s1")

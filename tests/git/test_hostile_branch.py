@@ -165,20 +165,68 @@ def test_a_number_that_somebody_made_up_counts_for_nothing(two: World, said: str
 class TestABranchOfCode:
     @pytest.fixture(autouse=True)
     def _there(self, two: World) -> None:
-        _put(two, [("100644", "README.md", b"code\n")], to="main")
-        two.settings("bob", '[sync]\nbranch = "main"\n')
+        two.settings("bob", '[sync]\nbranch = "code"\n')
 
-    def test_gets_no_records(self, two: World) -> None:
-        bob = two.hive("bob")
-        bob.assignments.claim("shop-1")
-        before = two.git("rev-parse", "main")
+    def refused(self, two: World, why: str) -> None:
+        before = two.git("for-each-ref")
         for _ in range(2):
-            with pytest.raises(InvalidInput, match="has other files, and no records"):
-                sync(bob)
-        assert two.git("rev-parse", "main") == before
+            with pytest.raises(InvalidInput, match=why):  # Also while nothing is to be sent.
+                sync(two.hive("bob"))
+            two.hive("bob").messages.send("ada", "private", new=True)
+        assert two.git("for-each-ref") == before
 
-    def test_can_be_looked_at(self, two: World) -> None:
-        assert sync(two.hive("bob")).taken == 0
+    @pytest.mark.parametrize("name", ["queen_notes.jsonl", "x.c"])
+    @pytest.mark.parametrize("subject", ["queenbee: 7", "mine"])
+    def test_gets_no_records_whatever_is_in_it(self, two: World, name: str, subject: str) -> None:
+        _put(
+            two, [("100644", "README.md", b"code\n"), ("100644", name, b'{"id":"x"}\n')], to="code"
+        )
+        made = _said(two, *_EVE, "commit-tree", "code^{tree}", "-p", "code", "-m", subject)
+        _said(two, "update-ref", "refs/heads/code", made)
+        self.refused(two, "has other files, such as README.md")
+
+    def test_gets_none_where_a_worktree_is_on_it(self, two: World) -> None:
+        git(two.folder / "bob", "checkout", "-q", "-b", "code")
+        self.refused(two, "is where work lands")
+        two.settings("bob", '[land]\ntarget = "main"\n[sync]\nbranch = "code"\n')
+        self.refused(two, "is that of the worktree")
+
+    @pytest.mark.parametrize("target", ["code", "origin/code"])
+    def test_gets_none_where_work_lands(self, two: World, target: str) -> None:
+        _put(two, [("100644", "queen_notes.jsonl", b"")], to="code")
+        two.settings("bob", f'[land]\ntarget = "{target}"\n[sync]\nbranch = "code"\n')
+        self.refused(two, "is where work lands")
+
+    def test_gets_none_where_it_is_the_default_one(self, two: World) -> None:
+        head = two.folder / "bob/.git/refs/remotes/origin/HEAD"
+        head.parent.mkdir(parents=True, exist_ok=True)
+        head.write_text("ref: refs/remotes/origin/code\n")
+        self.refused(two, "is the default one there")
+
+    def test_of_records_goes_on_whatever_somebody_pushes(self, two: World) -> None:
+        two.hive("bob").messages.send("ada", "one", new=True)
+        sync(two.hive("bob"))
+        _put(two, [("100644", "README.md", b"code\n")], to="code")
+        with pytest.raises(InvalidInput, match=r"has README\.md, and no records"):
+            two.hive("bob").messages.send("ada", "two", new=True)
+            sync(two.hive("bob"))
+        _put(
+            two,
+            [("100644", each, b"") for each in ("README.md", "queen_messages.jsonl")],
+            to="code",
+        )
+        assert sync(two.hive("bob")).sent == 1
+
+    def test_of_another_remote_than_the_worktrees_gets_them(self, two: World) -> None:
+        path = two.folder / "bob"
+        git(path, "checkout", "-q", "-b", "code")
+        git(path, "config", "branch.code.remote", "origin")
+        git(path, "remote", "add", "records", str(two.bare))
+        two.settings(
+            "bob", '[land]\ntarget = "main"\n[sync]\nremote = "records"\nbranch = "code"\n'
+        )
+        two.hive("bob").messages.send("ada", "one", new=True)
+        assert sync(two.hive("bob")).sent == 1
 
 
 class TestTheLockOfARef:

@@ -608,6 +608,47 @@ def test_a_hook_that_amends_the_commit_of_all_takes_it_from_nobody(
     assert all(f"landed on main as {last[:10]}" in said for _, said in done[1:]), done
 
 
+def test_who_has_landed_and_has_not_seen_it_yet_lands_with_nobody_else(
+    team: Team, repo: Path, trees: list[Path]
+) -> None:
+    """A squashed branch has nothing by which git knows that it has landed."""
+    team.queen("config", "set", "land.strategy", "squash")
+    for tree in trees:
+        commit_file(tree, "CHANGELOG.md", f"# Changes\n- {tree.name}\n\nend\n")
+    zero, one, slow, odd, _ = trees
+    commit_file(odd, "odd.txt", "<<<<<<< a\n=======\n>>>>>>> b\n")
+    assert team.queen("land", "--check", "true", cwd=odd, as_="w3").code == 5  # It leads alone.
+    started = team.start([zero, one, odd, slow])
+    os.kill(started[3].pid, signal.SIGSTOP)
+    team.go.touch()
+    team.until(lambda: "odd.txt" in git(repo, "ls-tree", "--name-only", "main"))
+    os.kill(started[3].pid, signal.SIGCONT)
+    done = team.finish(started)
+    assert [code for code, _ in done] == [0] * 4, done
+    lines = git(repo, "show", "main:CHANGELOG.md").splitlines()
+    assert sorted(lines[1:-2]) == ["- w0", "- w1", "- w2", "- w3"]
+
+
+def test_who_leads_while_the_git_of_a_killed_leader_moves_the_target_lands_nothing_twice(
+    team: Team, repo: Path, trees: list[Path]
+) -> None:
+    team.queen("config", "set", "land.strategy", "squash")
+    team.queen("config", "set", "land.target", "main")
+    git(repo, "checkout", "-q", "-b", "elsewhere")
+    started = team.start(trees[:3])
+    hook = repo / ".git" / "hooks" / "reference-transaction"
+    hook.write_text(
+        '#!/bin/sh\ngrep -q refs/heads/main && [ "$1" = prepared ] || exit 0\n'
+        f'[ "$(ps -o ppid= -p $PPID | tr -d " ")" != {started[1].pid} ] ||\n'
+        f"    {{ kill -9 {started[1].pid}; sleep 2; }}\n"
+    )
+    hook.chmod(0o755)
+    done = team.finish(started)
+    assert [code for code, _ in done] == [0, -9, 0], done
+    subjects = git(repo, "log", "--format=%s", "main").splitlines()
+    assert subjects.count("add w2.txt") == 1, subjects
+
+
 @pytest.mark.thorough
 def test_a_leader_that_is_killed_between_two_squashed_branches_lands_again(
     team: Team, repo: Path, trees: list[Path]

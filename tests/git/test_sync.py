@@ -390,6 +390,8 @@ class TestWhatARemoteMaySend:
         return done.stdout.decode().strip()
 
     def test_links_and_other_names_are_not_read_and_stay_there(self, two: World) -> None:
+        two.hive("bob").assignments.claim("shop-0")
+        sync(two.hive("bob"))
         good = b'{"id":"qm-1","from":"eve","to":"bob","subject":"hi","created_at":"2024-01-01"}\n'
         self.put(
             two,
@@ -404,7 +406,8 @@ class TestWhatARemoteMaySend:
         done = sync(two.hive("bob"))
         assert done.taken == 1
         assert sorted(p.name for p in (two.folder / "bob/.beads").iterdir()) == [
-            "queen_messages.jsonl"
+            "queen_assignments.jsonl",
+            "queen_messages.jsonl",
         ]
         two.hive("bob").assignments.claim("shop-1")
         sync(two.hive("bob"))

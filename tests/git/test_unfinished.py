@@ -131,7 +131,7 @@ def test_what_git_has_open_is_quit_and_kept(hive: Hive, tree: Path, operation: s
     assert (kept(tree, "typed.txt"), (tree / "a.txt").read_text()) == ("typed\n", "ui\n")
 
 
-def put_aside(tree: Path, operation: str) -> None:
+def put_aside(tree: Path, operation: str, text: str = "put aside\n") -> None:
     """Leaves a rebase or merge open, before which git put a change aside."""
     commit_file(tree, "a.txt", "mine\n")
     (tree / "b.txt").write_text("b\n")
@@ -142,11 +142,11 @@ def put_aside(tree: Path, operation: str) -> None:
         tree, "commit-tree", "-p", "theirs", "-m", "x", tree_with(tree, "a.txt", "theirs\n")
     )
     git(tree, "branch", "-f", "theirs", other.strip())
-    (tree / "b.txt").write_text("put aside\n")
+    (tree / "b.txt").write_text(text)
     ran = subprocess.run(
         ["git", operation, "--autostash", "theirs"], cwd=tree, capture_output=True, text=True
     )
-    assert ran.returncode != 0 and "put aside" not in git(tree, "diff", "HEAD")
+    assert ran.returncode != 0 and text not in git(tree, "diff", "HEAD")
 
 
 def tree_with(tree: Path, name: str, text: str) -> str:
@@ -195,12 +195,12 @@ ALONE = {
 }
 
 
-def leave_alone(tree: Path, operation: str) -> None:
+def leave_alone(tree: Path, operation: str, text: str = "left to apply\n") -> None:
     """Leaves a git command under way that has work to do which is on no branch."""
     git(tree, "branch", "other")
     git(tree, "checkout", "-q", "--detach")
     commit_file(tree, "a.txt", "mine\n")
-    commit_file(tree, "b.txt", "left to apply\n")
+    commit_file(tree, "b.txt", text)
     tip = git(tree, "rev-parse", "HEAD").strip()
     mail = tree.with_name("mail")
     mail.write_text(git(tree, "format-patch", "-2", "--stdout"))
@@ -214,6 +214,30 @@ def leave_alone(tree: Path, operation: str) -> None:
         with pytest.raises(AssertionError):
             git(tree, *words)
     mail.unlink()
+
+
+@pytest.mark.parametrize("is_removed", [False, True])
+@pytest.mark.parametrize("side", ["--ours", "--theirs"])
+def test_both_sides_of_a_conflict_that_no_commit_has_are_kept(
+    hive: Hive, tree: Path, side: str, is_removed: bool
+) -> None:
+    """One of them is only in the index once a file has the other one."""
+    (tree / "a.txt").write_text("of the patch\n")
+    patch = tree.with_name("patch")
+    patch.write_text(git(tree, "diff"))
+    (tree / "a.txt").write_text("staged\n")
+    git(tree, "add", "a.txt")
+    with pytest.raises(AssertionError):
+        git(tree, "apply", "--3way", str(patch))
+    git(tree, "checkout", side, "a.txt")
+    if is_removed:
+        remove(hive, "ui", force=True)
+    else:
+        put_back(hive, tree)
+        assert_back(tree, "ui")
+    repo = Path(hive.layout.tree)
+    kept = git(repo, "log", "-p", "--glob=refs/heads/unfinished/*")
+    assert "+of the patch" in kept and "+staged" in kept
 
 
 @pytest.mark.parametrize("is_removed", [False, True])
@@ -408,6 +432,69 @@ class TestWhatIsKeptOfASilentDroid:
         assert {"b.key", "new.txt"} <= {*names}
         assert not {".env", "keys/id_rsa"} & {*names}
         assert (tree / ".env").read_text() == "typed\n"
+
+
+def keep_late(hive: Hive, tree: Path) -> None:
+    place = next(each for each in worktrees(hive.layout) if each.path == str(tree))
+    unfinished.keep_late(place, "work", place.head, None)
+
+
+class TestASecretThatWasKept:
+    """`queen land -m` refused it; whoever goes on with that branch has not looked."""
+
+    KEY = f"ghp_{'a1B2' * 9}\n"
+
+    @pytest.mark.parametrize("how", ["put back", "removed", "late", "am", "merge", "rebase"])
+    def test_lands_with_no_branch(
+        self, quick: QuickQueen, hive: Hive, tree: Path, how: str
+    ) -> None:
+        if how == "am":
+            leave_alone(tree, how, self.KEY)
+            (tree / "c.txt").write_text("typed\n")
+        elif how in ("merge", "rebase"):
+            put_aside(tree, how, self.KEY)
+        else:
+            (tree / "b.txt").write_text(self.KEY)
+        if how == "removed":
+            remove(hive, "ui", force=True)
+        elif how == "late":
+            keep_late(hive, tree)
+        else:
+            put_back(hive, tree)
+        branches = git(quick.cwd, "for-each-ref", "--format=%(refname)", "refs/heads/unfinished/")
+        other = Path(add(hive, "bob").path)
+        git(other, "merge", "-q", "--no-edit", branches.strip())
+        refused = quick("land", "--unchecked", cwd=other)
+        assert (refused.code, "looks like a secret: " in refused.err) == (5, True), refused
+
+    def test_is_left_out_as_the_hint_says(self, quick: QuickQueen, hive: Hive, tree: Path) -> None:
+        (tree / ".env").write_text("A=1\n")
+        (tree / "b.txt").write_text("half\n")
+        put_back(hive, tree)
+        other = Path(add(hive, "bob").path)
+        commit_file(other, "c.txt", "own\n")
+        git(other, "merge", "-q", "--no-edit", "unfinished/work")
+        commit_file(quick.cwd, "d.txt", "of somebody else\n")
+        refused = quick("land", "--unchecked", cwd=other)
+        git(other, "reset", "-q", refused.err.partition("git reset ")[2].partition(",")[0])
+        ignoring = quick("land", "--unchecked", "-m", "all", cwd=other)
+        assert "looks like a secret: .env" in ignoring.err
+        (other / ".gitignore").write_text(".env\n")
+        landed = quick("land", "--unchecked", "-m", "all", cwd=other)
+        assert landed.code == 0, landed
+        said = git(quick.cwd, "ls-tree", "--name-only", "main").split()
+        assert {"b.txt", "c.txt", "d.txt"} <= {*said} and ".env" not in said
+        assert git(quick.cwd, "log", "main", "--", ".env") == ""
+
+    def test_lands_once_somebody_says_that_it_is_none(
+        self, quick: QuickQueen, hive: Hive, tree: Path
+    ) -> None:
+        (tree / ".env").write_text("A=1\n")
+        put_back(hive, tree)
+        git(tree, "merge", "-q", "unfinished/work")
+        assert quick("land", "--unchecked", cwd=tree).code == 5
+        allowed = quick("land", "--unchecked", cwd=tree, env={"QUEEN_ALLOW_SECRET": "1"})
+        assert allowed.code == 0, allowed
 
 
 @pytest.mark.usefixtures("asking")

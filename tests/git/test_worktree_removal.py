@@ -19,7 +19,7 @@ from hives import Queen, QuickQueen, commit_file, git
 from live_processes import is_alive
 from made_worktrees import STOPPING, add, opened, remove
 
-from queenbee.errors import Conflict, ExternalFailure, NotFound
+from queenbee.errors import Ambiguous, Conflict, ExternalFailure, NotFound
 from queenbee.git.worktrees import worktree_care, worktree_removal
 
 
@@ -96,6 +96,38 @@ def test_a_record_gives_no_worktree_to_a_droid(repo: Path, quick: QuickQueen) ->
     with pytest.raises(NotFound):
         remove(opened(repo), "api")
     assert remove(opened(repo), "theirs").path == str(path)
+
+
+class TestAName:
+    """It may be that of one worktree's droid, of another's folder and of a third one's branch."""
+
+    def test_is_first_that_of_one_which_queenbee_made(self, repo: Path) -> None:
+        git(repo, "worktree", "add", "-q", "-b", "other", "../api")
+        git(repo, "worktree", "add", "-q", "-b", "repo-api", "../mine")
+        for name in ("api", "repo-api"):
+            made = add(opened(repo), "api").path
+            assert remove(opened(repo), name).path == made
+        with pytest.raises(NotFound):
+            remove(opened(repo), "API")
+        assert remove(opened(repo), "api").path == str(repo.parent / "api")
+
+    def test_of_several_is_refused(self, repo: Path) -> None:
+        made = [add(opened(repo), name).path for name in ("api", "repo-api")]
+        git(repo, "worktree", "add", "-q", "-b", "v2", "../docs")
+        git(repo, "worktree", "add", "-q", "-b", "docs", "../v3")
+        for name in ("repo-api", "docs"):
+            with pytest.raises(Ambiguous):
+                remove(opened(repo), name)
+        assert remove(opened(repo), made[0]).path == made[0]
+
+    def test_in_a_hint_is_of_the_same_one(self, repo: Path) -> None:
+        git(repo, "worktree", "add", "-q", "-b", "other", "../api")
+        made = add(opened(repo), "api").path
+        (repo.parent / "api" / "typed.txt").write_text("x\n")
+        with pytest.raises(Conflict) as refused:
+            remove(opened(repo), str(repo.parent / "api"))
+        assert f"queen worktree remove {repo.parent / 'api'} --force" in str(refused.value.hint)
+        assert Path(made).exists()
 
 
 @pytest.mark.parametrize("force", [False, True])

@@ -20,6 +20,8 @@ from made_worktrees import remove
 
 from queenbee import Hive
 from queenbee.errors import Conflict
+from queenbee.store.droids import roster
+from queenbee.store.droids.liveness import described
 
 
 @pytest.fixture
@@ -206,6 +208,20 @@ def test_one_that_a_person_made_is_left_alone(repo: Path, tmp_path: Path) -> Non
     assert (status, out) == (1, "") and f"QueenBee did not make {own}" in err
     assert (own / "typed").read_text() == "x"
     assert git(repo, "branch", "--format=%(refname:short)") == "main\nown\n"
+
+
+def test_that_of_an_agent_of_a_running_team_is_neither_given_out_nor_removed(
+    repo: Path, made: Path
+) -> None:
+    hive = Hive.open(made, env={})
+    hive.assignments.claim("qb-1")
+    team = {"path": str(made), "supervisor": described(os.getpid())}
+    roster.write(hive.layout, roster.Entry(made.name.removeprefix("repo-"), team))
+    said = [removed(repo, made), ran(recorded("claude/worktree-create", repo), repo)]
+    assert said[0][0] == 1
+    for _, out, err in said:
+        assert out == "" and "which queen start looks after, works in" in err
+    assert made.exists() and hive.assignments.active("qb-1") is not None
 
 
 def test_a_repository_in_it_that_git_ignores_is_not_removed(repo: Path, made: Path) -> None:

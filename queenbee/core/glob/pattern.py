@@ -13,7 +13,7 @@ from queenbee.errors import BadPattern
 
 TYPE_CHECKING = False  # Spares the 9 ms that typing takes.
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from typing import TypeVar
 
     Key = TypeVar("Key")
@@ -240,11 +240,13 @@ class ByFolder:
         """Returns the key of each pattern that covers the path, which is literal."""
         return self._meeting(_literal(path, self._fold_case))
 
-    def meeting(self, text: str) -> list[str]:
-        """Returns the key of each pattern that overlaps this one. Raises `BadPattern`."""
-        return self._meeting(compiled(text, self._fold_case))
+    def meeting(self, text: str, matters: Callable[[str], bool] = lambda _: True) -> list[str]:
+        """Returns the key of each pattern that overlaps this one, and matters by its key. Raises
+        `BadPattern`.
+        """
+        return self._meeting(compiled(text, self._fold_case), matters)
 
-    def _meeting(self, new: Pattern) -> list[str]:
+    def _meeting(self, new: Pattern, matters: Callable[[str], bool] = lambda _: True) -> list[str]:
         head = new.head()
         folders = [head[:at] for at, char in enumerate(head) if char == "/"]
         near = dict.fromkeys(["", *folders, head])
@@ -252,7 +254,12 @@ class ByFolder:
             below = head + "/" if head else ""
             near.update((each, None) for each in self._tables if each.startswith(below))
         tables = [self._tables[each] for each in near if each in self._tables]
-        return [key for table in tables for key, each in table.items() if paths_meet(new, each)]
+        return [
+            key
+            for table in tables
+            for key, each in table.items()
+            if matters(key) and paths_meet(new, each)
+        ]
 
 
 _memo: dict[tuple[str, bool], Pattern] = {}

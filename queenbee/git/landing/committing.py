@@ -57,6 +57,13 @@ _MOST_CHARS = 200
 _MOST_SAID_CHARS = 1_000
 """Of what refuses a commit."""
 _WARNING = b"warning:"
+_BY_KEEPING = (
+    "^(.*: what ((was|.* had) not committed|was staged|was written while it was removed)"
+    "|the patches of a git am that was not finished|On .*: autostash|index on .*)$"
+)
+"""How the commits of `git.unfinished` begin, which nobody made with `git commit`, as an expression
+of git. The last two are git's own, of what it put aside.
+"""
 
 
 def commit_all(
@@ -285,6 +292,27 @@ def refuse_resolved(tree: str) -> None:
     if sides[1:] and not git("ls-files", "--unmerged", "-z", cwd=tree):
         files = git("write-tree", cwd=tree).decode().strip()
         _refuse_unfit(tree, sides, files, allow_secrets=False)
+
+
+def refuse_kept(tree: str, target: str, head: str) -> None:
+    """Raises `NotLanded` for what looks like a secret in those commits that QueenBee made itself of
+    what somebody had left, and the target has not: whoever goes on with them did not look.
+    """
+    asked = ("log", "--format=%H %P", "--extended-regexp", f"--grep={_BY_KEEPING}")
+    for row in git(*asked, no_dash(f"{target}..{head}"), "--", cwd=tree).decode().splitlines():
+        commit, *parents = row.split()
+        if not parents:
+            parents = [git("hash-object", "-t", "tree", "--stdin", cwd=tree).decode().strip()]
+        if secret := unfit(tree, changes(tree, parents, commit)).secret:
+            base = line("merge-base", no_dash(target), no_dash(head), cwd=tree) or target
+            raise NotLanded(
+                f"this looks like a secret: {named(secret)}; nobody committed it, {commit[:10]} "
+                "only keeps what was left in a worktree",
+                hint=f"git reset {base[:10]}, which leaves the files as they are, then queen land "
+                f"-m MESSAGE, which says how to leave it out; if it is none: {OVERRIDE}=1 queen "
+                "land …",
+                files=secret,
+            )
 
 
 def _sides(tree: str) -> list[str]:

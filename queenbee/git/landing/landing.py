@@ -31,6 +31,7 @@ from queenbee.git.index_lock import remove_left_lock
 from queenbee.git.landing.arrivals import Incoming, sentences
 from queenbee.git.landing.checkout import Checkout, checkout_path
 from queenbee.git.landing.commands import Commands, differing, is_commit
+from queenbee.git.landing.committing import refuse_kept
 from queenbee.git.landing.conflicts import left_places, tell_joined
 from queenbee.git.landing.joining import Joining
 from queenbee.git.landing.leading import Leading
@@ -349,6 +350,8 @@ class _One:
         if self.step.name != "conflict":  # Others stand back for that until this is in the line.
             self.step.end()
         self._head = self.place.head()
+        if not self._store.allow_secrets:
+            refuse_kept(self.place.tree, self.place.tip(), self._head)
         self.promised.ask(self._head, self.offer())
 
     def _begin_at_landed(self) -> None:
@@ -421,8 +424,8 @@ class _One:
         if said:
             self._tell(f"landed, and not pushed to {named([upstream.name])}: {said}")
 
-    def land(self, turn: LandingTurn) -> Landing:
-        """Lands in a turn that has come. Raises as `Leading.land` does."""
+    def land(self, turn: LandingTurn) -> Landing | None:
+        """Lands in a turn that has come. Returns and raises as `Leading.land` does."""
         self.commands.token = turn.token
         sweep(turn.folder)
         if self.place.main_tree:

@@ -88,13 +88,16 @@ class Leading:
         self._check_files: list[str] = []
         """What the branch changes of the check."""
 
-    def land(self, *, is_alone: bool) -> tuple[Landing, Fields]:
+    def land(self, *, is_alone: bool) -> tuple[Landing | None, Fields]:
         """Returns what became of it, and the promise that was kept; tries until nobody moved the
-        target meanwhile. Raises `Unresolved` for a conflict, and `NotLanded`.
+        target meanwhile. Nothing if whoever led before has just landed it: their git may outlive
+        them. Raises `Unresolved` for a conflict, and `NotLanded`.
         """
         tries = _TRIES if self._own.upstream is None else _TRIES_ON_A_REMOTE
         for _ in range(tries):
             self._own.refresh()
+            if self._promised.kept() is not None:
+                return None, {}
             done = self._try(is_alone=is_alone)
             if done is not None:
                 return done

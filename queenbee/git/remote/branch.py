@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from queenbee.core.command_lines import no_dash
 from queenbee.core.kinds import KINDS
-from queenbee.core.text import printable, shell_word
+from queenbee.core.text import mentioned, printable, shell_word
 from queenbee.errors import ExternalFailure, InvalidInput, Unreachable, Unreadable
 from queenbee.git.objects import Objects, TooLarge
 from queenbee.git.remote import leftovers
@@ -86,6 +86,11 @@ class Tree:
     """Entries of other names, as `git mktree` takes them."""
     archive: str | None = None
     """The folder of segments."""
+
+    def strange(self) -> list[str]:
+        """Returns the names of entries that no version of QueenBee gives a file there."""
+        names = [each.partition("\t")[2] for entries in self.others.values() for each in entries]
+        return [each for each in names if not each.startswith("queen_")]
 
 
 class Branch:
@@ -321,13 +326,8 @@ class Branch:
         Raises `InvalidInput` if that is a branch of something else: the settings, which came with a
         clone, name it, and nobody means to push records on top of code.
         """
-        if parent is not None and not tree.files and any(tree.others.values()):
-            read = self._commit(parent)
-            if read is None or _SUBJECT.fullmatch(read[1]) is None:
-                raise InvalidInput(
-                    f"the branch {self.name} of {self.remote} has other files, and no records",
-                    hint="use another branch: queen config set sync.branch NAME",
-                )
+        if not tree.files and (strange := tree.strange()):
+            raise self.not_for_records(f"has {mentioned(strange[0])}, and no records")
         folders = {name: list(entries) for name, entries in tree.others.items()}
         blobs = {key: each.oid for key, each in tree.files.items()}
         for key, data in contents:
@@ -457,6 +457,13 @@ class Branch:
             f"the remote {self.remote} cannot be reached: {printable(why)}",
             hint=f"see what git says: git ls-remote {shell_word(self.remote)}",
             remote=self.remote,
+        )
+
+    def not_for_records(self, why: str) -> InvalidInput:
+        """Returns the refusal of a branch that is one of code."""
+        return InvalidInput(
+            f"the branch {self.name} of {self.remote} {why}: it is no branch for records",
+            hint="use another branch: queen config set sync.branch NAME",
         )
 
     def _too_large(self, what: str) -> Unreadable:

@@ -45,14 +45,15 @@ class BranchCarrier:
         self.head, self._tree = head, None
         return head
 
-    def _files(self) -> Tree:
+    def files(self) -> Tree:
+        """Returns the files of the newest commit that is known here."""
         if self._tree is None:
             self._tree = self.branch.tree(self.head)
         return self._tree
 
     def after(self, position: Commit) -> Iterator[tuple[str, list[bytes]]]:
         """Yields the lines that a commit of the branch does not have, with their kind, by file."""
-        files, old = self._files().files, self.branch.tree(position).files
+        files, old = self.files().files, self.branch.tree(position).files
         changed = {
             key: file for key, file in files.items() if key not in old or old[key].oid != file.oid
         }
@@ -80,13 +81,13 @@ class BranchCarrier:
         returns it, or None if somebody else was faster.
         """
         contents = self._contents(lines)
-        commit = self.branch.write(self._files(), contents, position, self.number() + 1)
+        commit = self.branch.write(self.files(), contents, position, self.number() + 1)
         # The push is refused unless `position` is still the newest commit there.
         return commit if self.branch.push(commit) else None
 
     def _contents(self, lines: Lines) -> Iterator[tuple[tuple[str, int], bytes]]:
         """Yields the files of the branch that change, with the new lines at their end."""
-        files = self._files().files
+        files = self.files().files
         ledgers = {kind: files[kind, 0] for kind in lines if (kind, 0) in files}
         blobs = self.branch.read(ledgers.values())
         for kind, added in lines.items():

@@ -24,6 +24,7 @@ from queenbee.errors import Busy, QueenError
 from queenbee.git import run
 from queenbee.git.remote.branch import Branch, is_kind
 from queenbee.git.remote.branch_carrier import BranchCarrier
+from queenbee.git.remote.branch_of_code import refuse_code
 from queenbee.git.remote.deciding import Decisions, decide
 from queenbee.git.remote.sync_state import Known, Notes
 from queenbee.git.remote.withheld import numbered, placed, why_withheld
@@ -197,6 +198,7 @@ class _Exchange:
         self._notes = notes
         self._memory = hive.engine.memory.identity()
         self._known = notes.known()
+        self._is_first = self._known.sent is None
         self._there: dict[str, set[int]] = {}
         """The digests of the lines on the branch that `known.taken` does not have, by kind."""
         self._held: dict[str, dict[int, tuple[bytes, str]]] = {}
@@ -312,6 +314,8 @@ class _Exchange:
 
     def _take_in(self, head: str | None) -> None:
         """Appends the lines of a commit that are not here."""
+        if self._is_first:
+            refuse_code(self._hive.layout, self._branch, self._carrier.files())
         known = self._known
         if known.sent is not None and (head is None or not self._branch.follows(known.sent, head)):
             # Somebody rewrote the branch: compare everything, and bring back what it lost.

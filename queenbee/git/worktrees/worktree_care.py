@@ -6,6 +6,7 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from queenbee.core.text import mentioned, some, suggested
@@ -43,6 +44,7 @@ from queenbee.services.waiting.landing_steps import Step
 from queenbee.services.waiting.landing_turn import lines_dir
 from queenbee.store import safe_open
 from queenbee.store.callers.agent_above import is_agent
+from queenbee.store.droids import roster
 from queenbee.store.droids.agent_callers import calling_agent
 from queenbee.store.git_files.tree_id import is_of_tree, read_tree_id
 from queenbee.store.git_files.worktrees import (
@@ -88,6 +90,8 @@ class Place:
         self.name: str = owner.worktree
         """The name of its folder."""
         self.path: str = found.path
+        self.was: str = found.path
+        """Where it was before its removal began."""
         self.git_dir: str = found.git_dir
         self.linked: bool = found.linked
         self.branch: str | None = found.branch
@@ -182,7 +186,7 @@ def remove(hive: Services, name: str, *, force: bool = False) -> Removed:
     with _alone(hive):
         if (checkout := _checkout(hive, name)) is not None:
             return _without_checkout(hive, checkout)
-        place, removal = _found(hive, lambda known: _named(hive, known.get(name, name)))
+        place, removal = _found(hive, partial(_named, hive, name))
         is_alone = is_agent() and calling_agent(hive.layout) is None  # For a team's: `_removed`.
         if is_alone and worktree_note(place.found) is None:
             raise _of_a_person(place.path)
@@ -232,14 +236,15 @@ def abandon(hive: Services, path: str) -> Removed:
     branch; gives back its issues, ends its leases, and keeps a branch that has not landed. Files
     that git ignores go.
 
-    Raises `Conflict` for a worktree that QueenBee did not make, or that a person handed over; and
-    if a repository in it has commits that no remote has.
+    Raises `Conflict` for a worktree that QueenBee did not make, that a person handed over, or that
+    an agent of a team works in; and if a repository in it has commits that no remote has.
     """
     with _alone(hive):
-        place, removal = _found(hive, lambda known: _at(hive, known.get(path, path)))
+        place, removal = _found(hive, partial(_at, hive, path))
         note = worktree_note(place.found)
         if place.linked and (note is None or note.adopted):
             raise _of_a_person(path)
+        refuse_live(hive.layout, lambda each: each.is_at(place.path))
         if removal is None:
             refuse_nested(place.path, place.git_dir)
         removed = _removed(hive, place, removal, force=True)
@@ -250,32 +255,27 @@ def abandon(hive: Services, path: str) -> Removed:
     return removed
 
 
-def _found(
-    hive: Services, look_up: Callable[[dict[str, str]], Place]
-) -> tuple[Place, Removal | None]:
+def _found(hive: Services, look_up: Callable[[list[Place]], Place]) -> tuple[Place, Removal | None]:
     """Returns a worktree, and its removal if that was begun and not finished: it has its old name
-    then, although it is elsewhere. `look_up` gets where those are, by their old names.
+    then, although it is elsewhere.
     """
     going = {each.git_dir: each for each in begun(hive.layout)}
-    place = look_up(
-        {
-            old: each.aside
-            for each in going.values()
-            for old in (each.path, os.path.basename(each.path))
-        }
-    )
-    removal = going.get(place.git_dir)
-    if removal is not None:
-        place.name = os.path.basename(removal.path)
-    return place, removal
+    every = places(hive)
+    for each in every:
+        if each.git_dir in going:
+            each.was = going[each.git_dir].path
+            each.name = os.path.basename(each.was)
+    place = look_up(every)
+    return place, going.get(place.git_dir)
 
 
-def _at(hive: Services, path: str) -> Place:
-    place = next((each for each in places(hive) if each.path == path), None)
-    if place is None:
+def _at(hive: Services, path: str, every: Sequence[Place]) -> Place:
+    found = [each for each in every if path == each.path]
+    found += [each for each in every if path == each.was]
+    if not found:
         _refuse_replaced(hive.layout, path)
         raise NotFound(f"{path} is not a worktree of this repository", hint="queen worktree list")
-    return place
+    return found[0]
 
 
 def _alone(hive: Services) -> LongLock:
@@ -389,20 +389,27 @@ def _refuse_locked(place: Place) -> None:
         )
 
 
-def _named(hive: Services, name: str) -> Place:
-    every = places(hive)
-    by_folder = [each for each in every if name in (each.name, each.path)]
-    # A record may give anybody's worktree to a droid.
-    own = [each for each in every if name == each.branch or (each.is_named and name == each.droid)]
-    for found in (by_folder, own):
-        if len(found) == 1:
-            return found[0]
-        if found:
-            raise Ambiguous(
-                f"{name!r} names {len(found)} worktrees",
-                hint="name one by its path: queen worktree list --json",
-                candidates=[each.path for each in found],
-            )
+def _named(hive: Services, name: str, every: Sequence[Place]) -> Place:
+    """Returns the worktree of a name: the one that QueenBee made for a droid of that name, or in a
+    folder of that name, before any other. Raises `Ambiguous` for several.
+    """
+    ours, others = list[Place](), list[Place]()
+    for each in every:
+        note, is_at = worktree_note(each.found), name in (each.name, each.path, each.was)
+        if note is not None and (is_at or note.is_for(name, None)):
+            ours.append(each)
+        # A record may give anybody's worktree to a droid.
+        elif is_at or name == each.branch or (each.is_named and name == each.droid):
+            others.append(each)
+    found = ours or others
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise Ambiguous(
+            f"{name!r} names {len(found)} worktrees",
+            hint="name one by its path: queen worktree list --json",
+            candidates=[each.path for each in found],
+        )
     _refuse_replaced(hive.layout, name)
     raise NotFound(f"there is no worktree {name!r}", hint="queen worktree list")
 
@@ -428,6 +435,15 @@ def refuse_claimed(hive: Services, place: Place) -> None:
         )
 
 
+def refuse_live(layout: Layout, is_meant: Callable[[roster.Entry], bool]) -> None:
+    """Raises `Conflict` if an agent that is meant runs, or a `queen start` looks after it."""
+    for each in filter(is_meant, roster.everybody(layout)):
+        raise Conflict(
+            f"{each.name}, which queen start looks after, works in {each.path}",
+            hint="take another name, or end that queen start first",
+        )
+
+
 def _refuse_unfinished(hive: Services, place: Place) -> None:
     note = worktree_note(place.found)
     if note is not None and note.adopted:
@@ -445,7 +461,9 @@ def _refuse_unfinished(hive: Services, place: Place) -> None:
     closer = [each for each in all_changed(place.found) if not is_exempt(hive.layout, each)]
     if changed := sorted({*place.changed, *closer}):
         what = f"not committed in {place.path}: {some(changed, _NAMED)}"
-        keeps = suggested("queen worktree remove", place.name, force=True)
+        # A name is first that of one which QueenBee made.
+        name = place.path if note is None else place.name
+        keeps = suggested("queen worktree remove", name, force=True)
         raise Conflict(
             what, hint=f"{look}; {keeps} keeps them on a branch unfinished/", files=changed
         )

@@ -86,9 +86,9 @@ def status(layout: Layout, *, verify: bool = False) -> dict[str, object]:
     engine.close()
     found["database"] = carrying.place(settings.database)
     found["faults"] = [asdict(each) for each in faults]
-    if any(each.severity == "error" for each in faults):
+    if any(each.severity == "error" and each.code != carrying.LEFT for each in faults):
         return found
-    found["only_in_files"] = carrying.only_in_files(layout, settings.engine_hive)
+    found["only_in_files"] = carrying.only_here(layout, settings.engine_hive)
     if verify:
         found["verified"], wrong = carrying.verified(layout, settings.engine_hive)
         found["faults"] = [asdict(each) for each in (*faults, *wrong)]

@@ -16,6 +16,7 @@ from queenbee.git.remote.syncing import sync
 from queenbee.services import unasked
 from queenbee.store.carriers.postgres.agreed import unagreed
 from queenbee.store.layout import note_engine
+from queenbee.store.trust import Trust
 
 pytestmark = pytest.mark.slow
 
@@ -151,3 +152,48 @@ def test_what_is_sent_unasked_is_what_somebody_sent_of_this_hive(
     unasked.request(moved.layout)
     assert unasked.wants_exchange(moved.layout)
     moved.close()
+
+
+class TestWhatAClonesFilesHave:
+    @pytest.fixture
+    def joining(self, beads: Path, server: Any, asking: Path, quick: QuickQueen) -> QuickQueen:
+        """A clone that has claimed an issue in its files, and pulled that the hive is elsewhere."""
+        (beads / "queen.toml").write_text('issues = "off"\n')
+        assert quick("claim", "--new", "x-1", as_="bee").code == 0
+        hive = postgres_server.use(beads, server)
+        line = b'{"v":1,"id":"qa-9","rev":1,"issue_id":"x-9","droid":"ann","status":"active"}'
+        postgres_server.append(hive, "assignments", [line])
+        return quick
+
+    def test_is_in_the_database_once_somebody_has_agreed(self, joining: QuickQueen) -> None:
+        status, shown = at_a_terminal(Queen(joining.cwd), "y\n", "config", "trust")
+        assert status == 0 and "1 line that only the files here had" in shown, shown
+        assert joining("claim", "--new", "x-1", as_="cat").code == 5
+        assert "x-1" in joining("status", as_="bee").out
+
+    def test_is_refused_until_it_is_there(self, joining: QuickQueen, beads: Path) -> None:
+        """As where git's settings agree to everything, or an older version was asked."""
+        with Hive.open(joining.cwd, droid="cat", env=postgres_server.environment()) as hive:
+            Trust(hive.layout).add(unagreed(hive.layout, postgres_server.hive_of(beads)))
+        said = "assignments: 1 line"
+        for words in (("status",), ("next",), ("claim", "--new", "x-1"), ("doctor",)):
+            done = joining(*words, as_="cat")
+            assert done.code in (1, 7) and said in done.out + done.err, done
+            assert "queen hive engine use postgres" in done.out + done.err
+        assert said in joining("hive", "engine", "status").out
+        assert joining("hive", "engine", "use", "postgres", env={"CLAUDECODE": "1"}).code == 0
+        assert joining("claim", "--new", "x-1", as_="cat").code == 5
+
+    def test_is_said_where_it_came_by_a_pull(self, joining: QuickQueen, beads: Path) -> None:
+        assert (
+            joining(
+                "hive", "engine", "use", "postgres", "--hive", postgres_server.hive_of(beads)
+            ).code
+            == 0
+        )
+        assert "x-7" not in joining("doctor").out
+        with (beads / "queen_assignments.jsonl").open("a") as file:
+            file.write('{"id":"qa-late","issue_id":"x-7","droid":"far","rev":1}\n')
+        done = joining("doctor")
+        assert done.code == 1 and "lacks (assignments: 1 line)" in done.out, done
+        assert joining("hive", "engine", "status").code == 1

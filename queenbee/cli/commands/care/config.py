@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,7 +15,7 @@ from queenbee.cli.app import Invocation, QueenGroup, command, group, tell
 from queenbee.cli.person import show_commands
 from queenbee.cli.rendering import table
 from queenbee.cli.terminal import say
-from queenbee.core.text import escaped, printable
+from queenbee.core.text import escaped, lines_counted, printable
 from queenbee.core.timestamps import format_ms
 from queenbee.errors import InvalidInput, QueenError, Untrusted
 from queenbee.git.contents.uncommitted import settings_to_commit
@@ -262,7 +263,9 @@ def trust(hive: Hive, yes: bool, lists: bool, forget: bool) -> dict[str, object]
         known.forget()
         return found
     _agree(hive, waiting, yes=yes)
-    if waiting and waiting[0].kind == DATABASE:  # What else waits is told by what is in there.
+    if waiting and waiting[0].kind == DATABASE:
+        _take_in_files(hive.layout)  # Until that is done, the database is not used.
+        # What else waits is told by what is in there.
         more = _of_files(hive)
         _agree(hive, more, yes=yes)
         waiting = [*waiting, *more]
@@ -275,6 +278,18 @@ def _of_database(hive: Hive) -> list[Proposal]:
     from queenbee.store.carriers.postgres.agreed import unagreed  # noqa: PLC0415 - start-up
 
     return unagreed(hive.layout, hive.layout.settings.engine_hive)
+
+
+def _take_in_files(layout: Layout) -> None:
+    """Adds to the database what only the files of this clone have."""
+    from queenbee.git.remote.withheld import refuse_secret_lines  # noqa: PLC0415 - start-up
+    from queenbee.store.carriers import switching  # noqa: PLC0415 - start-up
+    from queenbee.store.carriers.postgres.carrying import only_here  # noqa: PLC0415 - start-up
+
+    if counts := only_here(layout, layout.settings.engine_hive):
+        switching.use(layout, "postgres", look=partial(refuse_secret_lines, layout))
+        count = lines_counted(sum(counts.values()))
+        tell(f"{count} that only the files here had: now in the database too")
 
 
 def _of_files(hive: Hive) -> list[Proposal]:

@@ -47,8 +47,6 @@ def _show_status(value: dict[str, object]) -> None:
         counts = value.get(name)
         for kind, count in counts.items() if isinstance(counts, dict) else ():
             say(f"  {printable(kind)}: {lines_counted(count)} {text}")
-    if value.get("only_in_files"):
-        say("next: queen hive engine use postgres  to take them in")
 
 
 @command(show=_show_use, example="queen hive engine use postgres", opens_hive=False)

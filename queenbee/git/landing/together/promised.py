@@ -18,8 +18,20 @@ if TYPE_CHECKING:
 
     from queenbee.core.fold import Fields
     from queenbee.git.landing.place import Place
+    from queenbee.git.landing.work import Offer
 
 _AGAIN_S = 0.02
+
+
+def has_landed(place: Place, offer: Offer) -> bool:
+    """Returns whether the target has a commit that was promised to another worktree for what it
+    offers: it is about to leave the line.
+    """
+    for each in Promises(place.folder, offer.tree).all():
+        commit, before = (str(each.get(name) or "") for name in ("commit", "before"))
+        if each.get("head") == offer.head and place.landed_as(commit, before):
+            return True
+    return False
 
 
 class Promised(Promises):

@@ -12,6 +12,7 @@ from queenbee.git.landing.standing_back import StandingBack
 from queenbee.git.landing.together.batch import Batch
 from queenbee.git.landing.together.checked import check_in, check_of, side_by_side
 from queenbee.git.landing.together.pace import Pace
+from queenbee.git.landing.together.promised import has_landed
 from queenbee.git.landing.together.target_verdict import Emptied
 from queenbee.git.landing.work import offers
 from queenbee.git.worktrees.preparing import copied, setup_key
@@ -170,6 +171,7 @@ class Trial:
             each
             for each in offers(self._place.layout, turn.behind())
             if (each.check, each.strategy) == (rules.check, rules.strategy)
+            and not has_landed(self._place, each)
         ]
 
     def _failed(self, turn: LandingTurn, pace: Pace, most: int) -> str | None:

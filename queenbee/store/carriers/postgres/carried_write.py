@@ -37,10 +37,11 @@ class CarriedWrite(Write):
         layout, hive = self._layout, self._carried.carrier.hive
         layout.refuse_if_moved()
         refuse_unagreed(layout, hive)
-        if noted_hive(layout) != hive:
-            creating.make_state_dir(layout)
-            note_engine(layout, hive)
         try:
+            if noted_hive(layout) != hive:
+                self._carried.carrier.asked(lambda _: None)  # Refuses what only the files have.
+                creating.make_state_dir(layout)
+                note_engine(layout, hive)
             self._births = self._carried.begin(self._holder)
         except QueenError as error:
             faults.nothing_written(error)

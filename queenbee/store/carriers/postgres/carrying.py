@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from contextlib import closing, contextmanager, suppress
-from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 import psycopg
@@ -21,8 +20,13 @@ from queenbee.store.carriers.postgres.agreed import of_hive, refuse_unagreed
 from queenbee.store.carriers.postgres.connection import Connection, End, followed, numbered
 from queenbee.store.carriers.postgres.ddl import bring_up_to_date, chained
 from queenbee.store.carriers.postgres.health import place
-from queenbee.store.codec import Unusable, decode
-from queenbee.store.files import split_lines
+from queenbee.store.carriers.postgres.left_in_files import (
+    LEFT,
+    digest_of,
+    lines_of,
+    only_in_files,
+    parts,
+)
 from queenbee.store.layout import note_engine, noted_hive
 from queenbee.store.lock import KernelLock
 from queenbee.store.memory.files_memory import FilesMemory
@@ -32,12 +36,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from queenbee.store.carriers.carrier import Look
-    from queenbee.store.carriers.postgres.connection import Row
     from queenbee.store.layout import Layout
 
 __all__ = (
+    "LEFT",
     "of_hive",
-    "only_in_files",
+    "only_here",
     "place",
     "refuse_unagreed",
     "to_files",
@@ -112,28 +116,23 @@ def verified(layout: Layout, hive: str) -> tuple[dict[str, int], list[Fault]]:
     return counts, wrong
 
 
-def only_in_files(layout: Layout, hive: str) -> dict[str, int]:
+def only_here(layout: Layout, hive: str) -> dict[str, int]:
     """Returns how many lines of each kind are in this machine's files and not in the database."""
-    found = {}
-    with _database(layout, hive) as connection, closing(FilesMemory(layout)) as files:
-        for kind in files.all_kinds():
-            there = {_digest(each) for row in connection.lines(kind) for each in _parts(row)}
-            if missing := sum(_digest(line) not in there for line in _lines_of(files, kind)):
-                found[kind] = missing
-    return found
+    with _database(layout, hive) as connection:
+        return only_in_files(layout, connection)
 
 
 def _give(connection: Connection, kind: str, files: FilesMemory, look: Look) -> tuple[int, int]:
     """Adds the lines that the database lacks, unless `look` refuses one."""
-    lines = _lines_of(files, kind)
+    lines = lines_of(files, kind)
     end, there = _verified(connection, kind)
-    lacking = [line for line in lines if _digest(line) not in there]
+    lacking = [line for line in lines if digest_of(line) not in there]
     look(kind, lacking)
     rows, turn = numbered(end, lacking), os.urandom(16)
     for begin in range(1, len(rows), _SOME):
         connection.insert({kind: rows[begin : begin + _SOME]}, turn)
     end, there = _verified(connection, kind)
-    if any(_digest(line) not in there for line in lines):
+    if any(digest_of(line) not in there for line in lines):
         raise StoreError(f"lines of {kind} did not arrive in the database")
     return end.sequence, len(lacking)
 
@@ -144,14 +143,14 @@ def _take(connection: Connection, kind: str, files: FilesMemory) -> tuple[int, i
     for row in connection.lines(kind):
         # A row of somebody else's may be in no chain, or hold several lines of a file, or none.
         if row.digest == chained(end.digest, row.line):
-            lines += _parts(row)
+            lines += parts(row)
             end = row.end
-    there = {*_lines_of(files, kind)}
+    there = {*lines_of(files, kind)}
     lacking = [line for line in lines if line not in there]
     if lines:
         files.write({kind: lacking})
         files.sync()
-    if not {*lines}.issubset(_lines_of(files, kind)) or files.lacking(kind):
+    if not {*lines}.issubset(lines_of(files, kind)) or files.lacking(kind):
         raise StoreError(f"lines of {kind} are missing in {files.tracked(kind).path}")
     return len(lines), len(lacking)
 
@@ -192,24 +191,6 @@ def _refuse_if_carried_back(connection: Connection, layout: Layout) -> None:
         raise faults.carried_back(connection.hive)
 
 
-def _lines_of(files: FilesMemory, kind: str) -> list[bytes]:
-    """Returns the lines that the files have once, in order of arrival."""
-    files.refresh(kind)
-    query = "SELECT raw FROM lines WHERE kind = ? ORDER BY seq"
-    rows = files.asked(lambda: files.database.ask(query, kind))
-    return list(dict.fromkeys(raw for (raw,) in rows if isinstance(raw, bytes)))
-
-
-def _parts(row: Row) -> list[bytes]:
-    """Returns the lines of a row that hold records."""
-    found = []
-    for line in split_lines(row.line):
-        with suppress(Unusable):
-            decode(line)
-            found.append(line)
-    return found
-
-
 def _verified(connection: Connection, kind: str) -> tuple[End, set[bytes]]:
     """Returns where the lines of a kind end, and the digest of each by itself. Raises `StoreError`
     if one is altered.
@@ -217,12 +198,8 @@ def _verified(connection: Connection, kind: str) -> tuple[End, set[bytes]]:
     end, there = End(), set()
     for row in connection.lines(kind):
         end = followed(kind, [row], end)
-        there.add(_digest(row.line))
+        there.add(digest_of(row.line))
     return end, there
-
-
-def _digest(line: bytes) -> bytes:
-    return blake2b(line, digest_size=16).digest()
 
 
 def _write_settings(layout: Layout, kind: str, hive: str) -> None:

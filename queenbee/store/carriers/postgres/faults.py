@@ -10,6 +10,8 @@ import psycopg
 
 from queenbee.errors import Busy, OutcomeUnknown, QueenError, StoreError, Unreachable, Unwritable
 
+TAKE_IN = "queen hive engine use postgres"
+"""What adds the lines of files to the database."""
 _NOTHING = "; nothing was written"
 _ENDED = ("57P01", "57P02", "25P03")
 """The server ended the connection, and said so: it was stopped, crashed, or waited too long."""
@@ -141,6 +143,14 @@ def carried_back(hive: str) -> StoreError:
     return StoreError(
         f"hive {hive!r} was carried back from the database to files",
         hint="in this clone too: queen hive engine use files; then commit .beads and git pull",
+    )
+
+
+def left_in_files(counts: str) -> StoreError:
+    """Returns the refusal for a clone whose files have what the database lacks."""
+    return StoreError(
+        f"this clone's files have lines that the hive in the database lacks ({counts})",
+        hint=TAKE_IN,
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import time
 from _thread import RLock
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from typing import TYPE_CHECKING
 
 import psycopg
@@ -18,6 +18,7 @@ from queenbee.errors import QueenError
 from queenbee.store.carriers.postgres import faults, health
 from queenbee.store.carriers.postgres.agreed import refuse_unagreed
 from queenbee.store.carriers.postgres.connection import Answer, Connection, numbered
+from queenbee.store.carriers.postgres.left_in_files import left, refuse_left_in_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -189,24 +190,35 @@ class PostgresCarrier:
         return answer
 
     def faults(self) -> list[Fault]:
-        """Returns what is wrong with the server. Never raises for that."""
-        return list(health.found(self._settings.database, self.asked))
+        """Returns what is wrong with the server, and what only the files here have. Never raises
+        for that.
+        """
+        found = [*health.found(self._settings.database, self.asked)]
+        if not any(each.severity == "error" for each in found):
+            with suppress(QueenError):
+                found += self.asked(lambda connection: left(self._layout, connection))
+        return found
 
     def _opened(self, name: str = "") -> Connection:
         settings = self._settings
         if not settings.database:
             raise faults.no_address("the hive is in PostgreSQL, and nothing says where that is")
         refuse_unagreed(self._layout, self.hive)
-        try:
-            return Connection(
-                settings.database,
-                self.hive,
-                name=name,
-                patience_s=self.patience_s,
-                durable=settings.durability == "synced",
-            )
-        except psycopg.Error as error:
-            raise faults.refusal(error) from error
+        with ExitStack() as undo:
+            try:
+                opened = Connection(
+                    settings.database,
+                    self.hive,
+                    name=name,
+                    patience_s=self.patience_s,
+                    durable=settings.durability == "synced",
+                )
+                undo.callback(opened.close)
+                refuse_left_in_files(self._layout, opened)
+            except psycopg.Error as error:
+                raise faults.refusal(error) from error
+            undo.pop_all()
+        return opened
 
     def _hang_up(self) -> None:
         """Closes the connection; the next question opens another one."""
