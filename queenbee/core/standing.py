@@ -82,14 +82,9 @@ def superseded_leases(
             met = table.meeting(lease.pattern, _against(lease, counting))
         except BadPattern:
             continue  # An invalid pattern protects nothing, and excludes nobody.
+        named = [each for each in outranking.get(lease.id, ()) if each.id in counting]
+        met += [each.id for each in named if _overlap(each, lease, fold_case=fold_case)]
         winners = [counting[key] for key in met if _excludes(counting[key], lease)]
-        winners += [
-            each
-            for each in outranking.get(lease.id, ())
-            if each.id in counting
-            and _excludes(each, lease)
-            and _overlap(each, lease, fold_case=fold_case)
-        ]
         if winners and not _never_was(lease):
             if not lease.token:
                 lost[lease.id] = min(winners, key=attrgetter("age")).id

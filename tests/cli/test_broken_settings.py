@@ -207,6 +207,13 @@ def test_the_last_good_ones_are_those_that_were_last_read(quick: QuickQueen, tom
     assert quick("config", "get", "ttl", as_="ann").out == "80m\n"
 
 
+def test_what_was_just_set_is_the_last_good(quick: QuickQueen, repo: Path, toml: Path) -> None:
+    toml.unlink()
+    assert quick("init", "--check", "true", as_="ann").code == 0
+    toml.write_text(DOUBLE)
+    assert quick("config", "get", "land.check", as_="ann").out == "true\n"
+
+
 def test_a_clone_brings_no_last_good_settings(quick: QuickQueen, repo: Path, toml: Path) -> None:
     """Only what was good here counts, wherever a clone puts a file of that name."""
     planted = 'ttl = "1s"\n'

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -247,6 +248,19 @@ class TestBeadsAndGates:
         status, shown = at_a_terminal(queen, "y\n", "gate", "run", *gate)
         assert status == 0, shown
         assert f"(looks at {queen.cwd.parent}/private)" in shown
+
+    @pytest.mark.skipif(sys.platform != "linux", reason="It is in Linux's /proc")
+    def test_of_a_gate_that_look_at_the_process_itself_are_asked_for_once(
+        self, queen: Queen
+    ) -> None:
+        gate = ("--workflow", "wf", "--phase", "one")
+        (queen.cwd / "own").symlink_to("/proc/self/comm")
+        queen("gate", "new", *gate)
+        queen("gate", "add-rule", *gate, "--contains", "own", "--pattern", ".")
+        assert queen("config", "trust", "--forget").code == 0
+        status, shown = at_a_terminal(queen, "y\n", "gate", "run", *gate)
+        assert status == 0 and "(looks at /proc/self/comm)" in shown, shown
+        assert queen("gate", "run", *gate, "--force").code == 0
 
     def test_of_files_that_a_person_landed_are_asked_for(self, queen: Queen, tree: Path) -> None:
         """Whoever lands a branch need not have written or read what it brings."""

@@ -4,17 +4,27 @@ from __future__ import annotations
 
 import os
 import tomllib
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import tomlkit
 
 from queenbee.core.names import nearest
 from queenbee.core.text import suggested, utf8
-from queenbee.errors import InvalidInput, NotFound, Unreadable, Unwritable
+from queenbee.errors import InvalidInput, NotFound, QueenError, Unreadable, Unwritable
 from queenbee.store.creating import make_state_dir
 from queenbee.store.lock import KernelLock
 from queenbee.store.machine import CHOOSE
-from queenbee.store.settings import FILE_NAME, SETTINGS, Setting, by_name, not_toml, toml_of
+from queenbee.store.settings import (
+    FILE_NAME,
+    SETTINGS,
+    Setting,
+    by_name,
+    keep_good,
+    loaded,
+    not_toml,
+    toml_of,
+)
 from queenbee.store.whole_files import read_own, write_document
 
 if TYPE_CHECKING:
@@ -107,12 +117,16 @@ def replace(layout: Layout, change: Callable[[str], str], path: str | None = Non
     hive's lock; returns whether it is another. `path` is that of a branch, in place of the hive's.
     Raises as `change` does, and `Unwritable`.
     """
-    path = path or os.path.join(layout.beads_dir, FILE_NAME)
+    own = os.path.join(layout.beads_dir, FILE_NAME)
+    path = path or own
     before = text_of(path)
     after = change(before)
     data = utf8(after)
     if after != before:
         write_document(path, data)
+        if path == own:  # The next command may find a file that cannot be read.
+            with suppress(QueenError):
+                keep_good(layout.state_dir, loaded(path, data, os.environ))
     return after != before
 
 

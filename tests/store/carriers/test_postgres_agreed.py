@@ -67,7 +67,7 @@ def test_nothing_is_read_or_written_before_a_person_agrees(
 def test_a_person_is_shown_which_hive_of_which_database(clone: QuickQueen, private: str) -> None:
     status, shown = at_a_terminal(Queen(clone.cwd), "y\n", "config", "trust")
     assert status == 0 and f"reads and writes the hive {private}" in shown, shown
-    assert "in your database [" in shown
+    assert "in your database host=" in shown and "['" not in shown
     assert "secret-1" in clone("log").out
 
 

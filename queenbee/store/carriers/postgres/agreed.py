@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from queenbee.core.text import mentioned
 from queenbee.errors import Unreadable
 from queenbee.store import safe_open
-from queenbee.store.carriers.postgres.health import address
+from queenbee.store.carriers.postgres.health import ADDRESS, address
 from queenbee.store.layout import noted_hive
 from queenbee.store.settings import FILE_NAME
 from queenbee.store.trust import DATABASE, Proposal, Trust
@@ -26,8 +26,10 @@ _NAME = "engine.hive"
 
 def of_hive(layout: Layout, hive: str) -> Proposal:
     """Returns what somebody has to agree to: a hive, in the database of this environment."""
-    where = f"in your database {address(layout.settings.database)}"
-    return Proposal(DATABASE, f"reads and writes the hive {hive}", (where,), _NAME)
+    parts = zip(ADDRESS, address(layout.settings.database), strict=False)
+    where = " ".join(f"{name}={value}" for name, value in parts if value)
+    more = (f"in your database {where}",)
+    return Proposal(DATABASE, f"reads and writes the hive {hive}", more, _NAME)
 
 
 def unagreed(layout: Layout, hive: str) -> list[Proposal]:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     Settings = dict[str, str]
 
-_ADDRESS = ("service", "host", "hostaddr", "port", "dbname")
+ADDRESS = ("service", "host", "hostaddr", "port", "dbname")
 
 
 def address(conninfo: str) -> list[str]:
@@ -28,7 +28,7 @@ def address(conninfo: str) -> list[str]:
         said |= {name: str(value) for name, value in conninfo_to_dict(conninfo).items()}
     except psycopg.Error:
         return [place(conninfo)]  # Nobody connects to it, and it may hold a password.
-    return [said.get(name, "") for name in _ADDRESS]
+    return [said.get(name, "") for name in ADDRESS]
 
 
 def place(conninfo: str) -> str:
