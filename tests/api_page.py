@@ -65,8 +65,8 @@ OF_ITS_OWN = {
     "some standing standings standings_of startable_count taken_ids tombstone "
     "tracked undone unusable_lines",
     "Plans": "issues",
-    "Assignments": "absurd check_ending in_review moved_here put_in_review relieve stage_claim "
-    "stage_repair stage_return",
+    "Assignments": "absurd begin_in begun_here check_ending in_review moved_here note_kept "
+    "put_in_review relieve stage_claim stage_repair stage_return work_in",
     "Reservations": "absurd check_tracked editor fenced fold_case holders_against overlapping "
     "stage_again stage_release stage_repair stage_reserve stage_takeover stale store "
     "transaction verdicts",

@@ -16,7 +16,7 @@ import json
 import os
 import time
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
 from queenbee.core.command_lines import no_dash
@@ -30,6 +30,7 @@ from queenbee.store.git_files.main_worktree import refuse_lost
 from queenbee.store.git_files.worktrees import (
     branch_head,
     real_ref,
+    rebased,
     target_branch,
     target_ref,
     worktrees,
@@ -154,6 +155,17 @@ def note_worktree(git_dir: str, made: MadeNote) -> None:
     write_document(_kept(git_dir), mark + b"\n" + json.dumps(asdict(made)).encode())
 
 
+def takes_over(place: Worktree) -> bool:
+    """Returns whether the issue that begins in a worktree goes on with all that is there, since a
+    person has handed it over; once.
+    """
+    note = worktree_note(place)
+    if note is None or not note.keeps_work:
+        return False
+    note_worktree(place.git_dir, replace(note, keeps_work=False))
+    return True
+
+
 def forget_worktree(git_dir: str) -> None:
     """Removes the note of a worktree that is gone. Never fails."""
     with suppress(OSError, QueenError):
@@ -185,7 +197,14 @@ def adopt(layout: Layout, branch: str) -> None:
             f"{mentioned(branch)} is a symbolic reference, which leads to another branch",
             hint=suggested("git symbolic-ref", ref),
         )
-    place = next((each for each in worktrees(layout) if each.branch == branch), None)
+    every = worktrees(layout)
+    busy = next((each for each in every if branch in rebased(each.git_dir)), None)
+    if busy is not None:
+        raise Conflict(
+            f"a rebase of {mentioned(branch)} is under way in {mentioned(busy.path)}",
+            hint=f"end it first: {suggested('git -C', busy.path)} status",
+        )
+    place = next((each for each in every if each.branch == branch), None)
     if branch == target or (place is not None and not place.linked):
         raise Conflict(
             f"{mentioned(branch)} is the branch of the main worktree, where work lands",

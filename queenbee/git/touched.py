@@ -364,6 +364,7 @@ def take_next(
         keeper=_keeper,
     )
     if isinstance(taken, loop.Begin):
+        hive.assignments.begun_here(taken.assignment)
         _go_to(hive, taken)
         _add_work(hive, taken)
         if taken.given_back is not None:

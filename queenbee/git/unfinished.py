@@ -21,6 +21,7 @@ import re
 import time
 from contextlib import suppress
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from queenbee.checks.consent import Consent
@@ -75,6 +76,7 @@ _PATIENCE_S = 600.0
 """So long git may read all files of a worktree that is about to go."""
 _ALONE = ("--not", "--branches", "--tags", "--remotes")
 _TRIES = 20
+"""So often another process may take the name, or it differs from another one only in case."""
 _NAMED = 5
 _AT_ONCE = 500
 _NONE = ""
@@ -674,12 +676,16 @@ def _together(run: Callable[..., bytes], name: str, commits: list[str]) -> str:
     return said.decode().strip()
 
 
-def _branch(run: Callable[..., object], name: str, commit: str) -> str:
+def _branch(run: Callable[..., bytes], name: str, commit: str) -> str:
     """Makes a branch of a name that none has. Raises `ExternalFailure`."""
-    names = [f"{name}{f'-{number + 1}' if number else ''}" for number in range(_TRIES)]
+    asked = ("for-each-ref", "--format=%(refname:lstrip=2)")
+    taken = set(run(*asked, *(f"refs/heads/{FOLDER}{each}" for each in ("", "-*"))).split(b"\n"))
     # Where a branch is called `unfinished`, git can have none below it.
+    first = f"{FOLDER}{'-' if FOLDER.encode() in taken else '/'}{name}"
+    names = (first, *(f"{first}-{number}" for number in range(2, len(taken) + _TRIES)))
+    free = (each for each in names if os.fsencode(each) not in taken)
     how = ("update-ref", "--no-deref", "--create-reflog", "-m", _KEPT)
-    for branch in [*(f"{FOLDER}/{each}" for each in names), f"{FOLDER}-{name}"]:
+    for branch in (*islice(free, _TRIES), f"{FOLDER}-{name}"):
         try:
             run(*how, f"refs/heads/{branch}", no_dash(commit), _NONE)
         except ExternalFailure as error:
@@ -698,11 +704,11 @@ def outlived(hive: Services) -> list[Diagnosis]:
     names = (line(*asked, cwd=layout.tree, repository={}) or "").split("\n")
     if not any(names):
         return []
-    released = hive.assignments.find(status="released")
-    issues = hive.issues.some(each.issue_id for each in released)
+    ended = [each for each in hive.assignments.find(status="all") if each.status != "active"]
+    issues = hive.issues.some(each.issue_id for each in ended)
     done = {
         name_of(one): one.issue_id
-        for one in released
+        for one in ended
         if one.issue_id in issues and issues[one.issue_id].done
     }
     target = target_branch(layout) or "HEAD"

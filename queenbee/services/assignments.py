@@ -25,8 +25,10 @@ from queenbee.errors import (
 )
 from queenbee.services.waiting.pauses import waits
 from queenbee.store import waiting_line
+from queenbee.store.droids import roster
 from queenbee.store.droids.identity import checked_droid
 from queenbee.store.git_files.tree_id import keep_tree_id, read_tree_id
+from queenbee.store.git_files.tree_work import note_work, noted_work
 
 TYPE_CHECKING = False  # Spares the 9 ms that typing takes.
 if TYPE_CHECKING:
@@ -105,19 +107,61 @@ class Assignments:
         self._store.look({"issue_id": issue_id})
         self._known(issue_id, described=described)
         if timeout_s <= 0:
-            return self._give(issue_id, actor, said, anyway=anyway)
+            return self.begun_here(self._give(issue_id, actor, said, anyway=anyway))
         from queenbee.core.queue import Want  # noqa: PLC0415 - start-up
         from queenbee.services.waiting.attempts import served  # noqa: PLC0415 - start-up
 
-        return (
-            yield from served(
-                self._queue().place(Want(issue_id=issue_id), timeout_s),
-                lambda place: self._give(issue_id, actor, said, anyway=anyway, place=place),
-                kinds=[KIND, ISSUES],
-                files=[self._store.layout.issues_path],
-                on_progress=on_progress,
+        return self.begun_here(
+            (
+                yield from served(
+                    self._queue().place(Want(issue_id=issue_id), timeout_s),
+                    lambda place: self._give(issue_id, actor, said, anyway=anyway, place=place),
+                    kinds=[KIND, ISSUES],
+                    files=[self._store.layout.issues_path],
+                    on_progress=on_progress,
+                )
             )
         )
+
+    def begun_here(self, given: Assignment) -> Assignment:
+        """Returns an assignment of the actor, after noting that it begins in this linked worktree.
+        `queen start` itself notes that only once it has cleared the worktree.
+        """
+        layout = self._store.layout
+        if layout.worktree is not None and layout.git_dir is not None:
+            agent = roster.of_tree(layout)
+            if agent is None or not agent.is_looked_after_here:
+                self.begin_in(layout.git_dir, given)
+        return given
+
+    def begin_in(self, git_dir: str, given: Assignment) -> None:
+        """Notes that the work in the worktree of a git directory is of an assignment from now on,
+        unless other work is under way there.
+        """
+        before = self.work_in(git_dir)
+        if before is None or before.status != "active":
+            note_work(git_dir, given.id)
+
+    def work_in(self, git_dir: str) -> Assignment | None:
+        """Returns the assignment whose work the worktree of a git directory has, as far as that was
+        noted there; None also if it has landed, or is proposed.
+        """
+        row = self._store.state(KIND).get(noted_work(git_dir))
+        found = Assignment(row) if row is not None else None
+        if found is None or found.deleted or found.landed or found.review is not None:
+            return None
+        return found
+
+    def note_kept(self, whose: Assignment, sentence: str) -> None:
+        """Adds to the reason of an assignment where its work is kept; to that of whoever has the
+        issue, if it was moved to them.
+        """
+        with self._store.transaction() as tx:
+            now = Assignment(self._store.state(KIND).get(whose.id) or whose.fields)
+            other = self.active(now.issue_id) if now.status == "reassigned" else None
+            to = other or now
+            reason = "; ".join(filter(None, (to.reason, sentence)))
+            tx.update(KIND, to.id, {"reason": reason})
 
     def moved_here(self, own: Assignment) -> Assignment:
         """Returns an assignment of the actor, after noting, as a claim does, that it is of this

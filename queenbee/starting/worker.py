@@ -84,7 +84,7 @@ class Worker(PlacedAgent):
     failures: int = 0
     """How many of its processes have ended too early."""
     gave_back: dict[str, str] = field(default_factory=dict)
-    """Why it gave issues back, by id."""
+    """Who gave issues of it back, and why, by id."""
     obstacles: dict[str, Obstacle] = field(default_factory=dict)
     """What is in the way of issues that wait to land, by id."""
     unseen: Sequence[Proposal] = ()
@@ -163,8 +163,8 @@ class Worker(PlacedAgent):
             for each in self.obstacles.values()
         ]
         found += [
-            Reason("gave_back", f"{key}: {self.name} gave it back: {why}; {output}", key, self.name)
-            for key, why in self.gave_back.items()
+            Reason("gave_back", f"{key}: {said}; {output}", key, self.name)
+            for key, said in self.gave_back.items()
         ]
         if self.unseen:
             text = f"{self.name} did not begin: {untrusted(self.unseen).message}"
@@ -201,7 +201,8 @@ class Worker(PlacedAgent):
                 state = _WAITS if is_end else f"waits: {taken.state.replace('_', ' ')}"
                 self.rest(state, _LOOK_AGAIN_S)
             return
-        self._is_unclear = self._is_unclear or held is None
+        is_others = held is None or self._others_work(taken.assignment) is not None
+        self._is_unclear = self._is_unclear or is_others
         if dear := self.too_dear.get(taken.assignment.issue_id):
             self._give_back(taken.assignment, dear)
             return
@@ -242,6 +243,7 @@ class Worker(PlacedAgent):
         """Starts the agent on its issue."""
         if self._is_unclear:
             self._clear()
+        self._begins_here(begin.assignment)
         self._takes(begin)
         if self._sets_up() or self._waits_to_be_seen():
             return
@@ -307,7 +309,7 @@ class Worker(PlacedAgent):
             self._set_up(ended, is_own=is_own)
             return
         was_landing, self.entry.process = self.entry.state == "landing", ""
-        held = self._count_landed()
+        held = self._still_held()
         if was_landing:
             # Of a process of another run, only the log is there, in which agents write, too.
             result = LandingResult.read(self._output if is_own else b"", ended)
@@ -332,6 +334,19 @@ class Worker(PlacedAgent):
             self._land(held.issue_id)
         else:
             self._fail(self._with_denial(ended or "it ended without landing it"), held)
+
+    def _still_held(self) -> Assignment | None:
+        """Returns the issue that its process has left unfinished: the one that it was begun with,
+        or that it has taken itself.
+        """
+        held = self._count_landed()
+        if held is None or held.issue_id == self.entry.issue_id:
+            return held
+        begun = self._others_work()
+        if begun is None or begun.issue_id != held.issue_id:
+            return None  # That was taken from it, and what it has besides has not begun.
+        self.entry.issue_id = held.issue_id
+        return held
 
     def _fails_at_once(self, ended: str, held: Assignment | None) -> bool:
         """Returns whether its program is known to work on no issue, by this end, too; then it ends
@@ -510,6 +525,7 @@ class Worker(PlacedAgent):
         if obstacle.branch:
             self._clear()
             self._take_up(obstacle.branch)
+            self._begins_here(self.hive.assignments.active(obstacle.issue_id))
             self._begin_counting()
             self.entry.issue_id = obstacle.issue_id
         self._land(obstacle.issue_id)
@@ -542,6 +558,7 @@ class Worker(PlacedAgent):
             self.tell(f"{self.name} landed {', '.join(new)}; issues so far: {self.entry.landed}")
             if held is not None and self.is_running:
                 self.entry.issue_id = held.issue_id
+                self._begins_here(held)
                 self._note(self.entry.state)
         self._count_given_back()
         return held
@@ -551,10 +568,12 @@ class Worker(PlacedAgent):
         for each in self._tally.given_back():
             if each.issue_id not in self.entry.without:  # Else it was given back for it.
                 self.failures += 1
-                why = each.reason or "without a reason"
-                self.gave_back[each.issue_id] = why
+                by = str(each.get("updated_by") or self.name)
+                what = "gave {} back" if by == self.name else f"took {{}} from {self.name}"
+                said = f"{printable(by)} {what}: {each.reason or 'without a reason'}"
+                self.gave_back[each.issue_id] = said.replace("{}", "it", 1)
                 self.leave_alone(each.issue_id)
-                self.tell(f"{self.name} gave {each.issue_id} back: {why}")
+                self.tell(said.replace("{}", each.issue_id, 1))
 
     def _land(self, issue_id: str) -> None:
         self._make_fit()
@@ -597,9 +616,11 @@ class Worker(PlacedAgent):
         self._abort_landing(held.issue_id)
         try:
             self._make_fit()
+            if self._others_work(held) is not None:
+                self._clear()
             unfinished = self._put_away(held)
         except (QueenError, OSError) as error:
-            self.gave_back[held.issue_id] = why
+            self.gave_back[held.issue_id] = f"{self.name} gave it back: {why}"
             self.tell(said)
             self._end_early(f"its worktree could not be cleared: {error}")
             return None
@@ -610,7 +631,7 @@ class Worker(PlacedAgent):
         self._note("between")
         with suppress(QueenError):
             self.hive.assignments.release(held.issue_id, reason=kept)
-        self.gave_back[held.issue_id] = reason
+        self.gave_back[held.issue_id] = f"{self.name} gave it back: {reason}"
         if tells:
             self.tell(said)
         return unfinished

@@ -11,9 +11,10 @@ from queenbee.core.command_lines import command_line, no_dash
 from queenbee.core.text import suggested
 from queenbee.errors import NotFound, QueenError
 from queenbee.git.landing.committing import RECORDS
+from queenbee.git.ownership import takes_over
 from queenbee.git.run import git, line
 from queenbee.git.trees.own_branch import is_own
-from queenbee.git.unfinished import WorktreeKeeper
+from queenbee.git.unfinished import WorktreeKeeper, name_of
 from queenbee.git.worktrees.preparing import is_prepared
 from queenbee.git.worktrees.slots import variables
 from queenbee.git.worktrees.worktree_making import add
@@ -23,9 +24,12 @@ from queenbee.starting.agent_process import AgentProcess
 from queenbee.starting.handover import Handover
 from queenbee.starting.landing_result import abort_landing
 from queenbee.store.droids import roster
-from queenbee.store.git_files.worktrees import target_ref, worktrees
+from queenbee.store.git_files.tree_work import note_work
+from queenbee.store.git_files.worktrees import Worktree, target_ref, worktrees
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from queenbee.core.records import Assignment
     from queenbee.git.unfinished import Unfinished
     from queenbee.workflows.complete_hive import Hive
@@ -88,21 +92,48 @@ class PlacedAgent(AgentProcess):
     def _mended(self, mender: WorktreeMender) -> bool:
         """Has a worktree be put right, tells what was wrong, and returns whether anything was."""
         held = self.held()
-        name = f"{held.issue_id if held is not None else self.entry.issue_id}-{self.name}"
+        other = self._others_work(held)
+        named = other or held
+        name = name_of(named) if named is not None else f"{self.entry.issue_id}-{self.name}"
         abort = partial(self._abort_landing, self.entry.issue_id)
         said = []
         for each in mender.mend(name, keeps_merge=held is not None, abort=abort):
             said.append(each)
             self.tell(f"{self.name}: {each}")
+        self._record(other, said)
         if self._why and said:  # What its next process reads.
             self._why = "; ".join([self._why, *said])
         return bool(said)
 
+    def _others_work(self, than: Assignment | None = None) -> Assignment | None:
+        """Returns whose work its worktree has, if that is of another issue and has not landed."""
+        found = self.hive.assignments.work_in(str(self.hive.layout.git_dir))
+        return None if found and than and found.issue_id == than.issue_id else found
+
     def _clear(self) -> None:
-        """Keeps what is in its worktree, of another issue or a person, before an issue begins."""
-        for said in self._mender().clear(f"{self.entry.issue_id or 'work'}-{self.name}"):
-            self.tell(f"{self.name}: {said}")
+        """Keeps what is in its worktree, of another issue or a person, before an issue begins; the
+        record of that issue names where.
+        """
+        other, said = self._others_work(), list[str]()
+        name = name_of(other) if other else f"{self.entry.issue_id or 'work'}-{self.name}"
+        for each in self._mender().clear(name, other.issue_id if other else "ISSUE"):
+            said.append(each)
+            self.tell(f"{self.name}: {each}")
+        self._record(other, said)
+        self._begins_here(None)
         self._is_unclear = False
+
+    def _record(self, whose: Assignment | None, kept: Sequence[str]) -> None:
+        """Has the next who begins with an issue know where work on it is kept."""
+        with suppress(QueenError):  # It is told here.
+            if whose is not None and kept:
+                self.hive.assignments.note_kept(whose, "; ".join(kept))
+
+    def _begins_here(self, given: Assignment | None) -> None:
+        """Notes whose work its worktree has from now on."""
+        layout = self.hive.layout
+        note_work(str(layout.git_dir), given.id if given is not None else "")
+        takes_over(Worktree(self.made.path, str(layout.git_dir), str(layout.common_dir)))
 
     def _take_up(self, branch: str) -> None:
         """Brings its worktree, which is cleared, to the work that was put on a branch."""

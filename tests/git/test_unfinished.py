@@ -333,6 +333,18 @@ def test_what_is_typed_in_between_is_refused_and_not_overwritten(
     assert kept(tree, "a.txt", "unfinished/work-2") == "second, while it was kept\n"
 
 
+@pytest.mark.parametrize("first", ["unfinished/work", "unfinished"])
+def test_is_kept_however_many_branches_of_that_name_there_are(
+    hive: Hive, tree: Path, first: str
+) -> None:
+    said = "unfinished-work" if first == "unfinished" else first
+    for each in {first, said, *(f"{said}-{number}" for number in range(2, 60))}:
+        git(tree, "branch", each)
+    (tree / "a.txt").write_text("typed\n")
+    assert put_back(hive, tree).branch == f"{said}-60"
+    assert kept(tree, "a.txt", f"{said}-60") == "typed\n"
+
+
 class TestWhatGitIgnores:
     """It is kept where the commit has a file in its place."""
 

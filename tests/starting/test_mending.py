@@ -261,6 +261,74 @@ class TestBeforeAnIssue:
         assert not (team.repo / "half").exists()
         assert git(team.repo, "show", "unfinished/x-1-ui:half") == "half\n"
 
+    @pytest.mark.parametrize("how", ["is still its own", "was taken from it", "was moved"])
+    def test_work_on_another_issue_is_kept_for_that_one(self, team: Team, how: str) -> None:
+        team.issues(2)
+        assert team.queen("worktree", "add", "ui", "x-1").code == 0
+        tree = team.repo.parent / "repo-ui"
+        commit_file(tree, "half", "half\n")
+        (tree / "more").write_text("more\n")
+        if how == "was taken from it":
+            assert team.quick("release", "x-1", "--reason", "no", as_="human").code == 0
+        elif how == "was moved":
+            assert (
+                team.quick("issue", "assign", "x-1", "bo", "--force", "--new", as_="human").code
+                == 0
+            )
+        assert team.quick("claim", "x-2", as_="ui").code == 0
+        ran = team.start("ui", "--agent", team.agent(WORKS), "--issues", "x-2")
+        assert team.done() == {"x-2": ["ui"]}, ran
+        assert not {"half", "more"} & {each.name for each in team.repo.iterdir()}
+        assert git(team.repo, "show", "unfinished/x-1-ui:half") == "half\n"
+        assert git(team.repo, "show", "unfinished/x-1-ui:more") == "more\n"
+        way = "queen worktree add NAME x-1 --branch unfinished/x-1-ui"
+        assert way in team.queen("show", "x-1").out
+        droid = "bo" if how == "was moved" else "ui"
+        assert team.start(droid, "--agent", team.agent(WORKS)).code == 0
+        assert way in (team.bin / "agent.said.x-1").read_text()
+        found = team.queen("doctor", "--json", as_="lead").json
+        assert [each["code"] for each in found if each["code"] == "outlived"] == ["outlived"]
+
+    @pytest.mark.parametrize("who", ["agent", "claude"])
+    def test_work_on_an_issue_that_a_person_takes_from_it_lands_with_no_other(
+        self, team: Team, who: str
+    ) -> None:
+        team.issues(2)
+        assert team.quick("claim", "x-1", "x-2", as_="ui").code == 0
+        half = 'echo half > half; until [ -e "$0.go" ]; do sleep 0.1; done; exit 0'
+        works = f'[ "$QUEEN_ISSUE" != x-1 ] || {{ {half}; }}\n{WORKS}'
+        agent = team.agent(works)
+        if who == "claude":  # Which does not ask for its issue.
+            agent = who
+            team.program(who, f'FILE="$QUEEN_ISSUE.txt"\n{works}')
+        begun = team.begun("ui", "--agent", agent, "--max-issues", "1")
+        team.wait((team.repo.parent / "repo-ui" / "half").exists)
+        assert team.quick("release", "x-1", "--reason", "no", as_="human").code == 0
+        (team.bin / f"{who}.go").touch()
+        out = begun.communicate(timeout=LIMIT_S)[0]
+        assert team.done() == {"x-2": ["ui"]}, out
+        assert not (team.repo / "half").exists()
+        assert git(team.repo, "show", "unfinished/x-1-ui:half") == "half\n"
+        assert "human took x-1 from ui: no" in out
+        assert "x-1 again" not in out
+        assert "taken back from ui by human: no; unfinished in" in team.queen("show", "x-1").out
+
+    @pytest.mark.parametrize("by", ["claim", "next"])
+    def test_what_a_person_began_there_since_lands_with_its_issue(
+        self, team: Team, by: str
+    ) -> None:
+        team.issues(2)
+        assert team.queen("worktree", "add", "ui", "x-1").code == 0
+        assert team.quick("release", "x-1", as_="human").code == 0
+        assert team.quick("claim", "x-2", as_="ui").code == 0
+        tree = team.repo.parent / "repo-ui"
+        command = ("claim", "x-2") if by == "claim" else ("next",)
+        assert team.queen(*command, as_="ui", cwd=tree).code == 0
+        (tree / "mine").write_text("mine\n")
+        ran = team.start("ui", "--agent", team.agent(WORKS), "--issues", "x-2")
+        assert team.done() == {"x-2": ["ui"]}, ran
+        assert (team.repo / "mine").read_text() == "mine\n"
+
     def test_whoever_goes_on_in_a_worktree_of_what_was_left_is_not_sent_there(
         self, team: Team
     ) -> None:

@@ -188,6 +188,29 @@ def test_a_worktree_that_a_person_hands_over_is_worked_in(
     assert (team.repo / "draft.txt").exists()
 
 
+@pytest.mark.parametrize("how", ["merge", "cherry-pick", "revert", "rebase"])
+def test_what_a_person_has_under_way_in_what_they_hand_over_is_left_alone(
+    team: Team, tmp_path: Path, how: str
+) -> None:
+    team.issues(1)
+    mine = tmp_path / "mine"
+    git(team.repo, "worktree", "add", "-q", "-b", "amber", str(mine))
+    commit_file(team.repo, "draft.txt", "ours\n")
+    commit_file(mine, "draft.txt", "theirs\n")
+    commit_file(mine, "draft.txt", "later\n")
+    what = "HEAD~1" if how == "revert" else "main"
+    assert subprocess.run(["git", "-C", str(mine), how, what], capture_output=True).returncode
+    (mine / "draft.txt").write_text("half resolved\n")
+    before = git(mine, "status", "--porcelain=v2")
+    ran = team.start("amber", "--adopt", "amber", "--agent", team.agent(WORKS))
+    assert (ran.code, f"git -C {mine} status" in ran.err) == (5, True), ran
+    assert git(mine, "status", "--porcelain=v2") == before
+    assert (mine / "draft.txt").read_text() == "half resolved\n"
+    assert git(team.repo, "branch", "--list", "unfinished*") == ""
+    git(mine, how, "--abort")
+    assert team.start("amber", "--adopt", "amber", "--agent", team.agent(WORKS)).code != 5
+
+
 def test_another_name_is_taken_where_a_person_has_a_branch_of_that_name(team: Team) -> None:
     team.issues(1)
     git(team.repo, "branch", "amber")

@@ -61,8 +61,15 @@ def show_list(assignments: Sequence[Assignment], given_back: Assignment | None =
 
 def show_given_back(assignment: Assignment) -> None:
     """Shows the whole reason for which an issue was given back."""
-    said = printable(str(assignment.reason))
-    paragraph(f"given back by {printable(assignment.droid)}: {said}")
+    by, whose = assignment.get("updated_by"), printable(assignment.droid)
+    how = f"taken back from {whose} by {printable(str(by))}" if by else f"given back by {whose}"
+    paragraph(f"{how}: {printable(str(assignment.reason))}")
+
+
+def show_reason(assignment: Assignment) -> None:
+    """Shows the whole reason of an assignment, and what is noted there of work that was kept."""
+    if assignment.reason:
+        paragraph(f"noted of this assignment: {printable(assignment.reason)}")
 
 
 def _status(assignment: Assignment) -> str:
@@ -88,7 +95,9 @@ def show_one(assignment: Assignment) -> None:
         "reassigned": "was taken from",
     }.get(assignment.status, assignment.status)
     sign = ", unconfirmed" if assignment.status == "active" and assignment.unconfirmed else ""
-    paragraph(f"{printable(assignment.issue_id)} {verb} {printable(assignment.droid)}{sign}")
+    by = assignment.get("updated_by") if assignment.status == "released" else None
+    who = printable(str(by or assignment.droid))
+    paragraph(f"{printable(assignment.issue_id)} {verb} {who}{sign}")
 
 
 def _show_claimed(given: Sequence[Assignment]) -> None:

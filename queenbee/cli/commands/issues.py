@@ -173,6 +173,9 @@ def _show_overview(view: Overview) -> None:
         show_view(view.bead)
     say("")
     assignment_views.show_list(view.assignments, view.given_back)
+    for each in view.assignments:
+        if each.status == "active":
+            assignment_views.show_reason(each)
     say("")
     reservation_views.show_list(view.reservations)
     say("")

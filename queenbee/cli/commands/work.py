@@ -99,6 +99,8 @@ def _show_begin(begin: Begin, *, landed: bool) -> None:
         describe(issue.fields, told)
     if begin.relief is not None:
         paragraph(f"taken over from {printable(begin.relief.droid)}: {begin.assignment.reason}")
+    else:
+        assignments.show_reason(begin.assignment)
     if begin.given_back is not None:
         assignments.show_given_back(begin.given_back)
     for each in begin.builds_on:

@@ -124,16 +124,18 @@ def add(
         try:
             if issue_id is not None:
                 before = droid.assignments.active(issue_id)
-                folder = os.path.basename(making.path)
-                claimed = droid.assignments.claim(issue_id, worktree=folder)
+                claimed = droid.assignments.claim(issue_id, worktree=os.path.basename(making.path))
                 is_new = before is None
-            making.sign(making.make())
+            git_dir = making.make()
+            making.sign(git_dir)
         except BaseException:  # Nor does Ctrl-C leave anything.
             making.undo()
             if claimed is not None and is_new:
                 droid.assignments.release(claimed.issue_id, reason="its worktree was not made")
             raise
         making.end()
+        if claimed is not None:
+            droid.assignments.begin_in(git_dir, claimed)
     guarded = is_guarded(making.path)
     return Made(making.path, making.branch, name, claimed, guarded, making.kept)
 

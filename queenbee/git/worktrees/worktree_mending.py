@@ -18,7 +18,7 @@ from queenbee.checks.consent import Consent
 from queenbee.core.command_lines import no_dash
 from queenbee.core.text import mentioned, shell_word, suggested
 from queenbee.errors import Conflict, ExternalFailure, Unreadable
-from queenbee.git.ownership import note_branch, note_emptied, note_worktree, worktree_note
+from queenbee.git.ownership import note_branch, note_emptied, takes_over, worktree_note
 from queenbee.git.run import as_the_user, line
 from queenbee.git.trees.elsewhere import bring_home
 from queenbee.git.trees.hidden import show_hidden
@@ -102,6 +102,7 @@ class WorktreeMender:
                 yield self._set_aside(name, "its .git is gone, or leads elsewhere")
             yield from self._made_again(git_dir, name)
             return
+        self._refuse_open(git_dir)
         yield from self._restored(git_dir)
         self._remove_locks(git_dir)
         if not self._is_fit(git_dir, keeps_merge=keeps_merge):
@@ -177,6 +178,15 @@ class WorktreeMender:
             hint = f"{moves} && {leads} && {repairs}"
         return Conflict(f"{mentioned(path)} is {what}", hint=hint)
 
+    def _refuse_open(self, git_dir: str) -> None:
+        """Raises `Conflict` for what a person has under way in what they have handed over."""
+        note = worktree_note(Worktree(self._path, git_dir, self._common_dir))
+        if note is not None and note.keeps_work and (open_ := open_operations(git_dir)):
+            raise Conflict(
+                f"{mentioned(self._path)}, which was handed over, has {open_[0]} open",
+                hint=f"end it first: {suggested('git -C', self._path)} status",
+            )
+
     def _restored(self, git_dir: str) -> Iterator[str]:
         """Yields what it has restored in the git directory: `HEAD`, and that nothing there leads to
         another folder.
@@ -188,17 +198,16 @@ class WorktreeMender:
         for name in bring_home(git_dir):
             yield f"{name} in git's settings of {mentioned(self._path)} alone was removed"
 
-    def clear(self, name: str) -> Iterator[str]:
-        """Yields what it has kept of work that is not on the main branch, a sentence each: the
-        worktree is on it then. Keeps the work there, once, if a person has handed it over.
+    def clear(self, name: str, issue_id: str = "ISSUE") -> Iterator[str]:
+        """Yields what it has kept of work that is not on the main branch, of an issue if that is
+        known, a sentence each: the worktree is on it then. Keeps the work there, once, if a person
+        has handed it over.
 
         Called after `mend`; raises as that does.
         """
         git_dir = self._git_dir() or ""
         place = Worktree(self._path, git_dir, self._common_dir)
-        note = worktree_note(place)
-        if note is not None and note.keeps_work:
-            note_worktree(git_dir, replace(note, keeps_work=False))
+        if takes_over(place):
             return
         Consent.of(self._hive).require_target()
         show_hidden(self._path)
@@ -220,7 +229,7 @@ class WorktreeMender:
                 prepare_again(git_dir)
         note_emptied(git_dir, self._hive.now_ms())
         if kept.branch is not None or kept.aside is not None:
-            yield kept.sentence()
+            yield kept.sentence(issue_id)
 
     def _nested_aside(self, name: str, nested: Iterable[str]) -> Iterator[str]:
         why = "no commit can have a repository of its own"
