@@ -120,14 +120,16 @@ def test_a_copy_of_a_database_lacks_it_too(tmp_path: Path, server: Any) -> None:
 def test_no_secret_is_carried_to_a_database(
     world: World, server: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = _write(world, ROWS["escaped"])
+    plain = json.dumps({"id": "qm-9", **ROW, "subject": "hello", "body": "hello"})
+    path = _write(world, ROWS["escaped"], plain)
     monkeypatch.setenv(postgres_server.URL, server.url)
     queen = QuickQueen(world.folder / "ada")
     ran = queen("hive", "engine", "use", "postgres", "--hive", "hive-secret")
-    assert ran.code != 0 and f"{path}:1: not sent" in ran.err and TOKEN not in ran.err
-    assert not (path.parent / "queen.toml").exists()
-    again = queen("hive", "engine", "use", "postgres", "--hive", "h-secret", env={OVERRIDE: "1"})
-    assert again.code == 0
+    assert ran.code == 0 and f"{path}:1: not sent" in ran.err and TOKEN not in ran.err
+    assert postgres_server.lines("hive-secret", "messages") == [plain.encode()]
+    assert ROWS["escaped"] in path.read_text()
+    assert queen("hive", "engine", "use", "postgres", env={OVERRIDE: "1"}).code == 0
+    assert len(postgres_server.lines("hive-secret", "messages")) == 2
 
 
 def test_a_row_of_the_tracker_with_a_secret_reaches_no_database(

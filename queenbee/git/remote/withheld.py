@@ -11,6 +11,7 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from queenbee.core.text import printable
 from queenbee.errors import QueenError
 from queenbee.git.contents.record_blobs import once
 from queenbee.git.remote.branch import Branch
@@ -22,7 +23,7 @@ from queenbee.store.codec import Unusable
 from queenbee.store.memory.archive import Archive
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from queenbee.services.hive import Services
     from queenbee.store.layout import Layout
@@ -75,14 +76,33 @@ def placed(
     return found
 
 
-def refuse_secret_lines(layout: Layout, kind: str, lines: Iterable[bytes]) -> None:
-    """Raises `LooksLikeSecret` if one of these lines must not leave this machine."""
-    if os.environ.get(OVERRIDE) == "1":
-        return
-    held = [(line, why) for line in lines if (why := why_withheld(line))]
-    for each in placed(layout, kind, held, "queen hive engine use postgres"):
-        where = f"{each.file}:{each.line}" if each.line else each.file
-        raise LooksLikeSecret(f"{where}: {each.message}; nothing was carried", hint=each.hint)
+class Held:
+    """Gives a database the lines that may leave this machine, and has the others by kind."""
+
+    def __init__(self, layout: Layout) -> None:
+        self._layout = layout
+        self._by_kind: dict[str, list[tuple[bytes, str]]] = {}
+
+    def __call__(self, kind: str, lines: Sequence[bytes]) -> Sequence[bytes]:
+        """Returns those that may."""
+        if os.environ.get(OVERRIDE) == "1":
+            return lines
+        reasons = {line: why_withheld(line) for line in lines}
+        self._by_kind[kind] = [(line, why) for line, why in reasons.items() if why]
+        return [line for line in lines if not reasons[line]]
+
+    def found(self) -> list[Diagnosis]:
+        """Returns the others, and where they are."""
+        way, kinds = "queen hive engine use postgres", self._by_kind.items()
+        return [
+            each for kind, held in kinds if held for each in placed(self._layout, kind, held, way)
+        ]
+
+
+def sentence(held: Diagnosis) -> str:
+    """Returns which line stays here, why, and what to do."""
+    place = f"{held.file}:{held.line}" if held.line else held.file
+    return f"{printable(place)}: {printable(held.message)} [{printable(held.hint or '')}]"
 
 
 def not_sent(hive: Services) -> list[Diagnosis]:

@@ -14,8 +14,8 @@ from typing import Protocol, TypeVar
 
 Lines = Mapping[str, Sequence[bytes]]
 """Lines by kind of record."""
-Look = Callable[[str, Sequence[bytes]], None]
-"""Gets the lines of a kind before a carrier does; raises what refuses them."""
+Look = Callable[[str, Sequence[bytes]], Sequence[bytes]]
+"""Gets the lines of a kind before a carrier does; returns those that it may have."""
 Position = TypeVar("Position", contravariant=True)
 """Up to where lines are known, as the carrier counts them."""
 Found = TypeVar("Found", covariant=True)

@@ -29,17 +29,18 @@ def use(
     layout: Layout,
     kind: str,
     name: str | None = None,
-    look: Look = lambda kind, lines: None,
+    look: Look = lambda kind, lines: lines,
     *,
     is_typed: bool = False,
 ) -> dict[str, object]:
     """Carries the hive over, verifies every line, and switches to it.
 
     `name` is the hive's name in the database; `look` gets the lines of each kind before that does,
-    and raises what refuses them. Repeating it adds what is missing. A person who has typed it for a
-    new hive, or has typed the name, has agreed to that hive; else somebody has to have. Raises
-    `InvalidInput`, `StoreError` and `Unreachable`; the old place is then still in use, unless the
-    message says that the hive is in a database and the settings say files, or the reverse.
+    and returns those that it may have. Repeating it adds what is missing. A person who has typed it
+    for a new hive, or has typed the name, has agreed to that hive; else somebody has to have.
+    Raises `InvalidInput`, `StoreError` and `Unreachable`; the old place is then still in use,
+    unless the message says that the hive is in a database and the settings say files, or the
+    reverse.
     """
     carrying = _carrying()
     known = layout.settings.engine_hive or noted_hive(layout)

@@ -16,7 +16,7 @@ from typing import Any
 import postgres_server
 import psycopg
 import pytest
-from hives import QuickQueen
+from hives import QuickQueen, git
 
 from queenbee import Hive
 from queenbee.errors import QueenError, StoreError, Taken, Unreachable, Unwritable
@@ -100,6 +100,37 @@ class TestThePassword:
             with pytest.raises(Unwritable, match="refuses this user") as caught:
                 carrying.to_files(hive.layout, hive.layout.settings.engine_hive)
             assert "owner of the tables" in str(caught.value.hint)
+
+    def test_lines_that_only_files_have_are_handed_to_the_owner(
+        self, server: Any, beads: Path, quick: QuickQueen, tmp_path: Path
+    ) -> None:
+        """Also where git ignores them. One that looks like a secret keeps nobody out."""
+        (beads / "queen.toml").write_text('issues = "off"\n')
+        assert quick("claim", "--new", "x-1", as_="bee").code == 0
+        token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+        (beads / "queen_messages.jsonl").write_text(f'{{"id":"qm-1","rev":1,"body":"{token}"}}\n')
+        hive = postgres_server.use(beads, server)
+        (beads / ".gitignore").write_text("queen_*.jsonl\n")
+        grants = (
+            "GRANT SELECT, INSERT ON queen_lines TO agent",
+            "GRANT SELECT ON queen_hives, queen_schema TO agent",
+        )
+        with restricted(server, *grants) as url:
+            env = {postgres_server.URL: url.replace("agent@", "agent:right@")}
+            assert quick("status", as_="bee", env=env).code == 7
+            use = ("hive", "engine", "use", "postgres", "--hive", hive)
+            done = quick(*use, env=env)
+            assert done.code == 7 and "git add -f '.beads/*queen_*.jsonl'" in done.err, done
+            assert "queen_messages.jsonl:1: not sent" in done.err, done
+            git(beads.parent, "add", "-f", ".beads/*queen_*.jsonl", ".beads")
+            git(beads.parent, "commit", "-qm", "Hand over")
+            git(tmp_path, "clone", "-q", str(beads.parent), "owner")
+            done = QuickQueen(tmp_path / "owner")(*use)
+            assert done.code == 0 and "queen_messages.jsonl:1: not sent" in done.err, done
+            done = quick(*use, env=env)
+            assert done.code == 0 and "queen_messages.jsonl:1: not sent" in done.err, done
+            assert quick("claim", "--new", "x-1", as_="cat", env=env).code == 5
+        assert token not in str(postgres_server.lines(hive)) + done.out + done.err
 
     def test_without_the_right_to_write_one_may_read(self, server: Any, open_for: Open) -> None:
         open_for("api").assignments.claim("qb-1")

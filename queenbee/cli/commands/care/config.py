@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -282,14 +281,19 @@ def _of_database(hive: Hive) -> list[Proposal]:
 
 def _take_in_files(layout: Layout) -> None:
     """Adds to the database what only the files of this clone have."""
-    from queenbee.git.remote.withheld import refuse_secret_lines  # noqa: PLC0415 - start-up
+    from queenbee.git.remote.withheld import Held, sentence  # noqa: PLC0415 - start-up
     from queenbee.store.carriers import switching  # noqa: PLC0415 - start-up
     from queenbee.store.carriers.postgres.carrying import only_here  # noqa: PLC0415 - start-up
 
     if counts := only_here(layout, layout.settings.engine_hive):
-        switching.use(layout, "postgres", look=partial(refuse_secret_lines, layout))
-        count = lines_counted(sum(counts.values()))
-        tell(f"{count} that only the files here had: now in the database too")
+        held = Held(layout)
+        try:
+            switching.use(layout, "postgres", look=held)
+        finally:
+            for each in (stay := held.found()):
+                tell(sentence(each))
+        if came := sum(counts.values()) - len(stay):
+            tell(f"{lines_counted(came)} that only the files here had: now in the database too")
 
 
 def _of_files(hive: Hive) -> list[Proposal]:

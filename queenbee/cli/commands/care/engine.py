@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-from functools import partial
 
 import click
 
-from queenbee.cli.app import Answer, Invocation, QueenGroup, command, group
+from queenbee.cli.app import Answer, Invocation, QueenGroup, command, group, tell
 from queenbee.cli.terminal import say
 from queenbee.core.text import lines_counted, printable
 from queenbee.store import layout
@@ -58,11 +57,15 @@ def use(call: Invocation, kind: str, name: str | None) -> dict[str, object]:
     Every line is verified before the switch; until then, the old engine stays in use. Nobody can
     write meanwhile. Run it again to add lines that other clones wrote to files.
     """
-    from queenbee.git.remote.withheld import refuse_secret_lines  # noqa: PLC0415 - start-up
+    from queenbee.git.remote.withheld import Held, sentence  # noqa: PLC0415 - start-up
 
     here = _layout(call)
-    look, is_typed = partial(refuse_secret_lines, here), not is_by_agent(here)
-    return switching.use(here, kind, name, look, is_typed=is_typed)
+    held = Held(here)
+    try:
+        return switching.use(here, kind, name, held, is_typed=not is_by_agent(here))
+    finally:  # Also where somebody else is to get the lines in another way.
+        for each in held.found():
+            tell(sentence(each))
 
 
 @command(show=_show_status, example="queen hive engine status", opens_hive=False)

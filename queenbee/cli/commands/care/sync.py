@@ -22,9 +22,10 @@ if TYPE_CHECKING:
 
 
 def _show(done: Synced) -> None:
+    from queenbee.git.remote.withheld import sentence  # noqa: PLC0415 - start-up
+
     for each in done.withheld:
-        place = f"{each.file}:{each.line}" if each.line else each.file
-        say(f"{printable(place)}: {printable(each.message)} [{printable(each.hint or '')}]")
+        say(sentence(each))
     where = printable(f"{done.branch} of {done.remote}")
     if done.only_there:
         count = f"{lines_counted(done.only_there)} {'is' if done.only_there == 1 else 'are'}"

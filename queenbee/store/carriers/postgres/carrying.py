@@ -33,7 +33,7 @@ from queenbee.store.memory.files_memory import FilesMemory
 from queenbee.store.settings_file.changing_text import replace, with_values
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from queenbee.store.carriers.carrier import Look
     from queenbee.store.layout import Layout
@@ -52,6 +52,11 @@ __all__ = (
 _SOME = 1_000
 _LONG_S = 600
 """How long others may have the database before carrying gives up waiting for them."""
+_HAND_OVER = (
+    "; or give the owner your lines, to pull and run it: "
+    "git add -f '.beads/*queen_*.jsonl', git commit, git push"
+)
+"""Git may ignore the ledgers. The pattern also finds the archive."""
 
 
 Kinds = dict[str, tuple[int, int]]
@@ -65,27 +70,48 @@ def to_postgres(layout: Layout, hive: str, look: Look) -> Kinds:
     if another clone has carried the hive back to files, and this one does not know: two clones
     would otherwise write to two places.
     """
-    with _database(layout, hive) as connection:
-        db = connection.db
-        bring_up_to_date(db)
-        # 1. Nobody writes to the files, until the note says that they are no longer in use.
-        with _files(layout) as files:
-            # 2. All lines and the switch in the database are one transaction.
-            connection.wait_for_turn(_LONG_S)
-            _refuse_if_carried_back(connection, layout)
-            db.execute("INSERT INTO queen_hives (hive) VALUES (%s) ON CONFLICT DO NOTHING", (hive,))
-            # Not by the turn of a write: it refuses files once the hive is elsewhere.
-            kinds = {kind: _give(connection, kind, files, look) for kind in files.all_kinds()}
-            came = any(added for _, added in kinds.values())
-            db.execute(
-                "UPDATE queen_hives SET in_use = true, carried = carried + %s WHERE hive = %s",
-                (int(came), hive),
-            )
-            db.execute("COMMIT")  # After an error, the connection is closed without it.
-            # 3. From here on, a writer with the old settings is refused.
-            note_engine(layout, hive)
-            # 4. Last: until then, repeating the command ends the switch.
-            _write_settings(layout, "postgres", hive)
+    # 1. Nobody writes to the files, until the note says that they are no longer in use.
+    with _database(layout, hive, _HAND_OVER) as connection, _files(layout) as files:
+        # 2. The lines and the switch in the database.
+        kinds = _joined(connection, files, look)
+        if kinds is None:
+            kinds = _switched(connection, layout, files, look)
+        # 3. From here on, a writer with the old settings is refused.
+        note_engine(layout, hive)
+        # 4. Last: until then, repeating the command ends the switch.
+        _write_settings(layout, "postgres", hive)
+    return kinds
+
+
+def _joined(connection: Connection, files: FilesMemory, look: Look) -> Kinds | None:
+    """Returns how many lines the database has of each kind, if it is in use and lacks none that it
+    may have; else None. To add some takes the owner of its tables, and this does not.
+    """
+    try:
+        connection.ask({})
+    except (StoreError, psycopg.Error):  # Others of ours, such as that it is a standby, count.
+        return None
+    found = {kind: _lacking(connection, kind, files, look) for kind in files.all_kinds()}
+    if any(lacking for _, lacking in found.values()):
+        return None
+    return {kind: (end.sequence, 0) for kind, (end, _) in found.items()}
+
+
+def _switched(connection: Connection, layout: Layout, files: FilesMemory, look: Look) -> Kinds:
+    """Adds the lines that the database lacks, and puts it in use, in one transaction."""
+    db, hive = connection.db, connection.hive
+    bring_up_to_date(db)
+    connection.wait_for_turn(_LONG_S)
+    _refuse_if_carried_back(connection, layout)
+    db.execute("INSERT INTO queen_hives (hive) VALUES (%s) ON CONFLICT DO NOTHING", (hive,))
+    # Not by the turn of a write: it refuses files once the hive is elsewhere.
+    kinds = {kind: _give(connection, kind, files, look) for kind in files.all_kinds()}
+    came = any(added for _, added in kinds.values())
+    db.execute(
+        "UPDATE queen_hives SET in_use = true, carried = carried + %s WHERE hive = %s",
+        (int(came), hive),
+    )
+    db.execute("COMMIT")  # After an error, the connection is closed without it.
     return kinds
 
 
@@ -123,18 +149,24 @@ def only_here(layout: Layout, hive: str) -> dict[str, int]:
 
 
 def _give(connection: Connection, kind: str, files: FilesMemory, look: Look) -> tuple[int, int]:
-    """Adds the lines that the database lacks, unless `look` refuses one."""
-    lines = lines_of(files, kind)
-    end, there = _verified(connection, kind)
-    lacking = [line for line in lines if digest_of(line) not in there]
-    look(kind, lacking)
+    """Adds the lines that the database lacks, and may have."""
+    end, lacking = _lacking(connection, kind, files, look)
     rows, turn = numbered(end, lacking), os.urandom(16)
     for begin in range(1, len(rows), _SOME):
         connection.insert({kind: rows[begin : begin + _SOME]}, turn)
     end, there = _verified(connection, kind)
-    if any(digest_of(line) not in there for line in lines):
+    if any(digest_of(line) not in there for line in lacking):
         raise StoreError(f"lines of {kind} did not arrive in the database")
     return end.sequence, len(lacking)
+
+
+def _lacking(
+    connection: Connection, kind: str, files: FilesMemory, look: Look
+) -> tuple[End, Sequence[bytes]]:
+    """Returns where a kind ends in the database, and the lines that it lacks, and may have."""
+    lines = lines_of(files, kind)
+    end, there = _verified(connection, kind)
+    return end, look(kind, [line for line in lines if digest_of(line) not in there])
 
 
 def _take(connection: Connection, kind: str, files: FilesMemory) -> tuple[int, int]:
@@ -156,7 +188,7 @@ def _take(connection: Connection, kind: str, files: FilesMemory) -> tuple[int, i
 
 
 @contextmanager
-def _database(layout: Layout, hive: str) -> Iterator[Connection]:
+def _database(layout: Layout, hive: str, way: str = "") -> Iterator[Connection]:
     conninfo = layout.settings.database
     if not conninfo:
         raise faults.no_address("nothing says where the database is")
@@ -166,7 +198,7 @@ def _database(layout: Layout, hive: str) -> Iterator[Connection]:
     except psycopg.Error as error:
         refused = faults.refusal(error)
         if error.sqlstate == faults.FORBIDDEN:
-            refused.hint = "run it as the owner of the tables: it changes queen_hives"
+            refused.hint = f"run it as the owner of the tables: it changes queen_hives{way}"
         raise refused from error
 
 
