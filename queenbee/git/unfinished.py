@@ -36,6 +36,7 @@ from queenbee.git.trees.hidden import is_sparse, lacking, looking
 from queenbee.git.trees.in_the_way import between, has_repository
 from queenbee.git.trees.index_copy import index_copy
 from queenbee.git.trees.open_operations import (
+    KEPT,
     OPEN,
     open_operations,
     own_commits,
@@ -394,7 +395,7 @@ def keep_late(
         tip = run(*_TREE, f"refs/heads/{kept}") if kept is not None else None
         parents = [f"-p{each}" for each in dict.fromkeys((base, tip)) if each is not None]
         about = f"{name}: what was written while it was removed"
-        commit = run("commit-tree", no_dash(tree), *parents, f"-m{about}")
+        commit = run("commit-tree", no_dash(tree), *parents, f"-m{about}", f"-m{KEPT}")
     where = partial(git, cwd=place.path, repository={}, limit_s=_LIMIT_S)
     if kept is None:
         return _branch(where, name, commit), commit
@@ -490,7 +491,7 @@ def _committed(run: Callable[..., str], place: Worktree, about: str, but: Sequen
     commit = place.head
     for tree in (*(each for each in trees if each not in (before, last)), last):
         parents = (f"-p{commit}",) if commit is not None else ()
-        commit = run("commit-tree", no_dash(tree), *parents, f"-m{about}")
+        commit = run("commit-tree", no_dash(tree), *parents, f"-m{about}", f"-m{KEPT}")
     assert commit is not None
     return commit
 
@@ -613,8 +614,8 @@ class _PuttingBack:
         for tree in (*staged, self._git("write-tree").decode().strip()):
             if kept is None or tree != self._line(*_TREE, f"{kept}^{{tree}}"):
                 parents = ("-p", kept) if kept is not None else ()
-                about = f"{self._name}: what was not committed"
-                said = self._git("commit-tree", tree, *parents, "-m", about)
+                about = (f"-m{self._name}: what was not committed", f"-m{KEPT}")
+                said = self._git("commit-tree", tree, *parents, *about)
                 kept, made = said.decode().strip(), made + 1
         return kept, made
 
