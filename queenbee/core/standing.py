@@ -131,11 +131,13 @@ class Settled:
         since_ms = (
             max(self.since_ms, leases[-again].created_ms) if leases[again:] else self.since_ms
         )
+        born_ms = {each.id: each.created_ms for each in leases}
         counting = [
             each.id
             for each in leases
             if each.created_ms < since_ms
-            and each.id not in lost
+            # One that loses to a later one has beaten others until then.
+            and (each.id not in lost or born_ms[lost[each.id]] >= since_ms)
             # One that has ended excludes later ones only by name.
             and (lease_end_ms(each) > since_ms or each.outranks)
         ]

@@ -190,6 +190,9 @@ class WorktreeKeeper:
         note = worktree_note(place) if place is not None else None
         if place is None or note is None or note.droid != assignment.droid:
             return None
+        begun = self._hive.assignments.work_in(place.git_dir)
+        if assignment.worktree is None and begun and begun.issue_id != assignment.issue_id:
+            return None  # It was assigned from elsewhere, and has not begun there.
         try:
             return self._kept(assignment, place)
         except (OSError, QueenError):

@@ -581,6 +581,8 @@ class Assignments:
             if landed is not None:
                 changes["landed"] = landed
             ended = Assignment(tx.update(KIND, current.id, changes))
+            if status == "released":
+                tx.refuse_in_vain([current.id])
             for droid in dict.fromkeys((current.droid, current.assigned_by)):
                 # Notify whoever gave the work, and the holder if somebody else ended it.
                 if droid != actor and (droid == current.droid or status == "completed"):

@@ -215,6 +215,13 @@ class TestLeases:
             settled = settled.going_on(some, again=data.draw(st.integers(1, 3)))
             assert settled.lost == superseded_leases(known)
 
+    def test_one_that_loses_to_a_later_one_is_judged_again_with_those_that_it_has_beaten(self):
+        leases = [lease(1, "ui", 0, 9), lease(2, "api", 1, 9), lease(3, "db", 2, 9, token=1)]
+        settled = Settled().going_on(leases, again=2)
+        assert settled.counting == ["qr-001"]
+        again = settled.going_on(leases, again=2)
+        assert again.lost == superseded_leases(leases) == {"qr-001": "qr-003", "qr-002": "qr-001"}
+
     def test_of_those_that_are_judged_only_the_last_ones_are_judged_again(self):
         leases = [lease(number, "ui", number, number + 2) for number in range(9)]
         settled = Settled().going_on(leases, again=3)

@@ -418,6 +418,16 @@ class TestWhatIsKeptOfASilentDroid:
         assert WorktreeKeeper(hive).keep(self.assigned(hive, "ann", tree)) is None
         assert git(tree, "branch", "--list", "unfinished/*") == ""
 
+    def test_is_nothing_of_an_issue_that_has_not_begun_there(self, hive: Hive, tree: Path) -> None:
+        (tree / "new.txt").write_text("typed\n")
+        add(hive, "ui", issue_id="shop-1")
+        with Hive.open(hive.layout.root, droid="ui", env={}) as home:
+            waits = home.assignments.claim("shop-2")
+            (begun,) = home.assignments.find(issue_id="shop-1")
+            assert WorktreeKeeper(home).keep(waits) is None
+            found = WorktreeKeeper(home).keep(begun)
+        assert found is not None and found.branch == "unfinished/shop-1-ui"
+
     def test_is_all_but_untracked_files_with_the_names_of_secrets(
         self, hive: Hive, tree: Path
     ) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +18,13 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from queenbee import Hive
+from queenbee.core.fold import MAX_REV
 from queenbee.core.records import Assignment, Reservation
 from queenbee.core.standing import superseded_assignments, superseded_leases
 from queenbee.core.timestamps import LAST_MS, format_ms
-from queenbee.errors import Held, QueenError
+from queenbee.errors import Conflict, Held, QueenError
 from queenbee.services.care.doctor import examine, repair
+from queenbee.services.writing import transaction
 from queenbee.store.carriers.engine import Engine
 from queenbee.workflows.tracking.tracker import Tracker
 
@@ -51,6 +54,44 @@ def leases_of(beads: Path) -> Path:
 
 def assignments_of(beads: Path) -> Path:
     return beads / "queen_assignments.jsonl"
+
+
+class TestALineOfTheLastRevisionAndDay:
+    """What ends it has the same revision, no later timestamp, and a digest that may be smaller."""
+
+    LAST: Mapping[str, Any] = {"rev": MAX_REV, "created_at": LAST, "updated_at": LAST}
+    NUMBERS = range(10)
+
+    def test_of_an_assignment_is_ended_by_whoever_releases_it(
+        self, hive: Hive, beads: Path
+    ) -> None:
+        said = [
+            assignment(n, **self.LAST, droid=hive.actor, issue_id=f"x-{n}") for n in self.NUMBERS
+        ]
+        write_lines(assignments_of(beads), *said)
+        for number in self.NUMBERS:
+            assert hive.assignments.release(f"x-{number}").status == "released"
+        assert hive.assignments.find() == []
+
+    def test_of_a_lease_is_ended_by_the_doctor(self, hive: Hive, beads: Path) -> None:
+        said = [lease(n, **self.LAST, pattern=f"a{n}/**") for n in self.NUMBERS]
+        write_lines(leases_of(beads), *said)
+        repaired = repair(hive)
+        assert [each for each in repaired if each.code == "clock" and not each.fixed] == []
+        assert [each for each in examine(hive) if each.code == "clock"] == []
+
+    def test_that_nothing_can_follow_is_said_to_stay(
+        self, hive: Hive, beads: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(transaction, "_TRIES", 0)
+        mine = {**self.LAST, "droid": hive.actor}
+        write_lines(assignments_of(beads), assignment(1, **mine))
+        write_lines(leases_of(beads), lease(1, **mine))
+        with pytest.raises(Conflict, match="qa-1 has a line of the last revision"):
+            hive.assignments.release(ISSUE)
+        with pytest.raises(Conflict, match="qr-1 has a line of the last revision"):
+            hive.reservations.release(everything=True)
+        assert len(hive.assignments.find()) == len(hive.reservations.find()) == 1
 
 
 class TestALeaseLastsItsTtl:

@@ -156,7 +156,9 @@ class Reservations:
             lost = [loser for _, loser in self.conflicts() if loser.droid == droid]
             live = [*self._live.everything(self.store.state(KIND), tx.now_ms), *lost]
             mine = self._chosen(live, patterns, ids, everything=everything)
-            return self._writer(tx).end([lease.id for lease in mine], {})
+            ended = self._writer(tx).end([lease.id for lease in mine], {})
+            tx.refuse_in_vain(lease.id for lease in mine)
+            return ended
 
     @typed
     def renew(

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from queenbee.core.fold import following
+from queenbee.core.fold import MAX_REV, Line, following
 from queenbee.core.kinds import ISSUES, kind_of
 from queenbee.core.timestamps import format_ms
-from queenbee.errors import Busy, NotFound
+from queenbee.errors import Busy, Conflict, NotFound
 from queenbee.store import codec, giving_up
 
 TYPE_CHECKING = False  # Spares the 9 ms that typing takes.
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from typing import Literal, Protocol
 
     from queenbee.core.fold import Fields
@@ -47,6 +47,10 @@ if TYPE_CHECKING:
         def note_step(self, tx: Transaction) -> None: ...
 
 
+_TRIES = 1_000
+"""Half of all lines sort behind another that is as new; somebody may have sought one for long."""
+
+
 class Transaction:
     """One write: nobody else writes, the state is fresh, appends are all or nothing."""
 
@@ -59,6 +63,7 @@ class Transaction:
         """The changes of issues' rows that it writes."""
         self._keeps: Keeps = "edits"
         self._long: list[str] = []
+        self._in_vain = set[str]()
         self._write: Write | None = None
         self.now_ms: int = 0
         """The instant of this write, in ms since 1970, read once nobody else can write."""
@@ -124,7 +129,30 @@ class Transaction:
         self._store.look(changes)
         rev = fields["rev"]
         assert isinstance(rev, int)
-        return self.append(kind, {**fields, **changes, "rev": following(rev)})
+        line = {**fields, **changes, "rev": following(rev)}
+        return self.append(kind, line if line["rev"] != rev else self._last(kind, line))
+
+    def _last(self, kind: str, fields: Fields) -> Fields:
+        """Returns a line of the last revision that counts after those of its record that have it
+        too, of which one may be dated in the future.
+        """
+        last = self._store.state(kind).last_key(str(fields["id"]))
+        said = {name: value for name, value in fields.items() if value is not None}
+        again: Fields = {"again_at": format_ms(last[2])} if last[2] >= 0 else {}
+        for number in range(_TRIES):
+            tried = {**said, **again, "again": number} if number else said
+            if Line(codec.encode(tried), tried, MAX_REV).key > last:
+                return tried
+        self._in_vain.add(str(fields["id"]))
+        return said
+
+    def refuse_in_vain(self, identifiers: Iterable[str]) -> None:
+        """Raises `Conflict` if a change of one of these records would not count."""
+        if found := sorted(self._in_vain.intersection(identifiers)):
+            raise Conflict(
+                f"{found[0]} has a line of the last revision, which counts whatever is written",
+                hint="remove that line as docs/security.md says (Purging a secret)",
+            )
 
     def __enter__(self) -> Transaction:
         self._store.look({})  # What looks for secrets is loaded before others have to wait for it.

@@ -19,7 +19,7 @@ TYPE_CHECKING = False  # Spares the 9 ms that typing takes.
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from queenbee.core.fold import Fields, Line, Stated
+    from queenbee.core.fold import Fields, Key, Line, Stated
     from queenbee.store.memory.memory import Memory
 
     Cursor = tuple[int, int]
@@ -114,6 +114,10 @@ class Recorded:
         """Returns the line that created a record, as the ledger has it."""
         lines = self._lines(identifier)
         return lines[0].raw if lines else None
+
+    def last_key(self, identifier: str) -> Key:
+        """Returns what sorts the line of a record that counts last."""
+        return self._lines(identifier)[-1].key
 
     def history(self, identifier: str) -> list[Fields]:
         """Returns every line of a record in the order of the fold, each with its `rev`."""
