@@ -85,6 +85,8 @@ _NONE = ""
 _KEPT = "queen: kept"
 """What the reflog says of a ref that QueenBee has brought to what it kept."""
 _TREE = ("rev-parse", "--verify", "--quiet", "--end-of-options")
+_JOINING = frozenset(("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD"))
+"""What is under way if the sides of a conflict are those of commits."""
 _AUTOSTASHES = ("rebase-merge/autostash", "rebase-apply/autostash", "MERGE_AUTOSTASH")
 """Files that name the commit with what git put aside before it began, and would put back."""
 
@@ -500,13 +502,13 @@ def _committed(run: Callable[..., str], place: Worktree, about: str, but: Sequen
 
 
 def _staged(run: Callable[..., str], place: Worktree) -> list[str]:
-    """Returns the tree of what is staged. Of a conflict, one for each side, unless it is that of a
-    merge or the like, whose sides are commits: then none. That leaves the last one in the index.
+    """Returns the tree of what is staged. Of a conflict, one for each side, unless a merge or the
+    like is under way, whose sides are commits: then none. That leaves the last one in the index.
     """
     with suppress(ExternalFailure):
         return [run("write-tree")]
     trees = list[str]()
-    if not open_operations(place.git_dir):
+    if not _JOINING.intersection(open_operations(place.git_dir)):
         rows = [each.split("\t", 1) for each in run("ls-files", "-uz").split("\0")[:-1]]
         for stage in ("2", "3"):
             # Where a side has removed a file, that of another one stays.

@@ -217,11 +217,19 @@ def leave_alone(tree: Path, operation: str, text: str = "left to apply\n") -> No
 
 
 @pytest.mark.parametrize("is_removed", [False, True])
-@pytest.mark.parametrize("side", ["--ours", "--theirs"])
+@pytest.mark.parametrize(
+    ("side", "under_way"),
+    [("--ours", ""), ("--theirs", ""), ("--ours", "am"), ("--ours", "bisect")],
+)
 def test_both_sides_of_a_conflict_that_no_commit_has_are_kept(
-    hive: Hive, tree: Path, side: str, is_removed: bool
+    hive: Hive, tree: Path, side: str, under_way: str, is_removed: bool
 ) -> None:
     """One of them is only in the index once a file has the other one."""
+    if under_way == "bisect":
+        git(tree, "bisect", "start")
+    elif under_way:
+        leave_alone(tree, under_way)
+        git(tree, "reset", "-q", "--hard")
     (tree / "a.txt").write_text("of the patch\n")
     patch = tree.with_name("patch")
     patch.write_text(git(tree, "diff"))

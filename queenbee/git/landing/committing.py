@@ -314,8 +314,8 @@ def refuse_kept(tree: str, target: str, head: str) -> None:
     base = line("merge-base", no_dash(target), no_dash(head), cwd=tree) or target
     unstage = suggested("git reset -q --", *(f":/{each}" for each in secrets))
     raise NotLanded(
-        f"this looks like a secret: {named([*secrets])}; nobody committed it, {commits[0][:10]} only "
-        "keeps what was left in a worktree",
+        f"this looks like a secret: {named([*secrets])}; nobody committed it, {commits[0][:10]} "
+        "only keeps what was left in a worktree",
         hint=f"git reset --soft {base[:10]} && {unstage}, which makes all commits of this branch "
         "one change and leaves the files as they are, then queen land -m MESSAGE, which says how "
         f"to leave it out; if it is none: {OVERRIDE}=1 queen land …",
