@@ -169,10 +169,11 @@ class TestABranchOfCode:
 
     def refused(self, two: World, why: str) -> None:
         before = two.git("for-each-ref")
+        sync(two.hive("bob"))  # To read it is harmless, and does not make it one of records.
+        two.hive("bob").messages.send("ada", "private", new=True)
         for _ in range(2):
-            with pytest.raises(InvalidInput, match=why):  # Also while nothing is to be sent.
+            with pytest.raises(InvalidInput, match=why):
                 sync(two.hive("bob"))
-            two.hive("bob").messages.send("ada", "private", new=True)
         assert two.git("for-each-ref") == before
 
     @pytest.mark.parametrize("name", ["queen_notes.jsonl", "x.c"])
@@ -185,11 +186,15 @@ class TestABranchOfCode:
         _said(two, "update-ref", "refs/heads/code", made)
         self.refused(two, "has other files, such as README.md")
 
-    def test_gets_none_where_a_worktree_is_on_it(self, two: World) -> None:
-        git(two.folder / "bob", "checkout", "-q", "-b", "code")
-        self.refused(two, "is where work lands")
+    @pytest.mark.parametrize("is_new", [True, False])
+    def test_gets_none_where_it_is_somebodys_here(self, two: World, is_new: bool) -> None:
+        path = two.folder / "bob"
+        git(path, "checkout", "-q", "-b", "code")
+        if not is_new:
+            git(path, "commit", "-q", "--allow-empty", "-m", "code")
+            git(path, "checkout", "-q", "-b", "other")
         two.settings("bob", '[land]\ntarget = "main"\n[sync]\nbranch = "code"\n')
-        self.refused(two, "is that of the worktree")
+        self.refused(two, "is also a branch of this clone")
 
     @pytest.mark.parametrize("target", ["code", "origin/code"])
     def test_gets_none_where_work_lands(self, two: World, target: str) -> None:
@@ -217,13 +222,52 @@ class TestABranchOfCode:
         )
         assert sync(two.hive("bob")).sent == 1
 
-    def test_of_another_remote_than_the_worktrees_gets_them(self, two: World) -> None:
+    def test_of_records_keeps_no_new_clone_out(self, two: World) -> None:
+        """Whatever somebody pushes on top, and also where a new clone has it to look at it."""
+        two.hive("bob").messages.send("ada", "one", new=True)
+        sync(two.hive("bob"))
+        blob = _said(two, "hash-object", "-w", "--stdin", stdin=b"read me")
+        listed = _said(two, "ls-tree", "code") + f"\n100644 blob {blob}\tREADME.md\n"
+        tree = _said(two, "mktree", stdin=listed.encode())
+        made = _said(two, *_EVE, "commit-tree", tree, "-p", "code", "-m", "Add a README")
+        _said(two, "update-ref", "refs/heads/code", made)
+        git(two.folder / "ada", "fetch", "-q")
+        git(two.folder / "ada", "branch", "-q", "code", "origin/code")
+        two.settings("ada", '[land]\ntarget = "main"\n[sync]\nbranch = "code"\n')
+        two.hive("ada").messages.send("bob", "two", new=True)
+        done = sync(two.hive("ada"))
+        assert (done.taken, done.sent) == (1, 1)
+        assert sync(two.hive("bob")).taken == 1
+
+    def test_that_was_merged_with_records_gets_no_more(self, two: World) -> None:
+        two.hive("bob").messages.send("ada", "one", new=True)
+        sync(two.hive("bob"))
+        _put(two, [("100644", "README.md", b"code\n")], to="main")
+        blob = _said(two, "ls-tree", "code")
+        listed = blob + "\n" + _said(two, "ls-tree", "main") + "\n"
+        tree = _said(two, "mktree", stdin=listed.encode())
+        parents = ("-p", "code", "-p", "main")
+        made = _said(two, *_EVE, "commit-tree", tree, *parents, "-m", "queenbee: 2")
+        _said(two, "update-ref", "refs/heads/code", made)
+        two.settings("ada", '[sync]\nbranch = "code"\n')
+        assert sync(two.hive("ada")).taken == 1
+        two.hive("ada").messages.send("bob", "two", new=True)
+        with pytest.raises(InvalidInput, match="has other files") as refusal:
+            sync(two.hive("ada"))
+        assert "take all other files off it" in str(refusal.value.hint)
+        two.hive("bob").messages.send("ada", "three", new=True)
+        assert sync(two.hive("bob")).sent == 1  # It has exchanged some before.
+
+    @pytest.mark.parametrize("target", ["main", "code"])
+    @pytest.mark.parametrize("is_set", [True, False])
+    def test_of_a_remote_for_records_gets_them(self, two: World, target: str, is_set: bool) -> None:
         path = two.folder / "bob"
         git(path, "checkout", "-q", "-b", "code")
-        git(path, "config", "branch.code.remote", "origin")
+        if is_set:
+            git(path, "config", "branch.code.remote", "origin")
         git(path, "remote", "add", "records", str(two.bare))
         two.settings(
-            "bob", '[land]\ntarget = "main"\n[sync]\nremote = "records"\nbranch = "code"\n'
+            "bob", f'[land]\ntarget = "{target}"\n[sync]\nremote = "records"\nbranch = "code"\n'
         )
         two.hive("bob").messages.send("ada", "one", new=True)
         assert sync(two.hive("bob")).sent == 1

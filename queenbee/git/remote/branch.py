@@ -299,6 +299,14 @@ class Branch:
             raise self._too_large(f"has {kinds} kinds of records")
         return found
 
+    def is_of_records(self, commit: str | None) -> bool:
+        """Returns whether all history of a commit begins with records and nothing else."""
+        if commit is None:
+            return False
+        roots = self._text("rev-list", "--max-parents=0", no_dash(commit)).split()
+        trees = map(self.tree, roots)
+        return all(each.files and not each.strange() for each in trees)
+
     def read(self, files: Iterable[File], total: int = 0) -> dict[str, bytes]:
         """Returns the content of files by their blobs. Raises `Unreadable` if they are too large
         to be ours, together with `total` bytes of others.
@@ -463,7 +471,8 @@ class Branch:
         """Returns the refusal of a branch that is one of code."""
         return InvalidInput(
             f"the branch {self.name} of {self.remote} {why}: it is no branch for records",
-            hint="use another branch: queen config set sync.branch NAME",
+            hint="use another branch: queen config set sync.branch NAME; "
+            "if the hive is on this one, take all other files off it",
         )
 
     def _too_large(self, what: str) -> Unreadable:

@@ -24,7 +24,7 @@ from queenbee.errors import Busy, QueenError
 from queenbee.git import run
 from queenbee.git.remote.branch import Branch, is_kind
 from queenbee.git.remote.branch_carrier import BranchCarrier
-from queenbee.git.remote.branch_of_code import refuse_code
+from queenbee.git.remote.branch_of_code import why_code
 from queenbee.git.remote.deciding import Decisions, decide
 from queenbee.git.remote.sync_state import Known, Notes
 from queenbee.git.remote.withheld import numbered, placed, why_withheld
@@ -229,10 +229,12 @@ class _Exchange:
             if not outgoing and not decisions.lines:
                 # Without a fetch, nobody else may rely on this round.
                 done = number if fetch or attempt else self._known.done
-                self._notes.write(replace(known, sent=head, done=done))
+                self._note(replace(known, sent=head, done=done))
                 unasked.served(self._hive.layout)
                 self._done.number = token - 1
                 return self._done
+            if why := self._why_code():
+                raise self._branch.not_for_records(why)
             # 3. Refused unless `head` is still the newest commit there.
             commit = self._carrier.add(_joined(outgoing, decisions.lines), head)
             if commit is not None:
@@ -272,7 +274,15 @@ class _Exchange:
         outgoing, ends = self._outgoing()
         if not outgoing:
             held = self._numbers_held()
-            self._notes.write(Known(head, head, ends, self._known.done, held))
+            self._note(Known(head, head, ends, self._known.done, held))
+
+    def _note(self, known: Known) -> None:
+        """Notes what was read, unless it is a branch of code: that is to be refused later too."""
+        if not self._why_code():
+            self._notes.write(known)
+
+    def _why_code(self) -> str:
+        return why_code(self._hive.layout, self._carrier) if self._is_first else ""
 
     def _fetch(self) -> str | None:
         head = self._carrier.news()
@@ -314,8 +324,6 @@ class _Exchange:
 
     def _take_in(self, head: str | None) -> None:
         """Appends the lines of a commit that are not here."""
-        if self._is_first:
-            refuse_code(self._hive.layout, self._branch, self._carrier.files())
         known = self._known
         if known.sent is not None and (head is None or not self._branch.follows(known.sent, head)):
             # Somebody rewrote the branch: compare everything, and bring back what it lost.
