@@ -36,6 +36,7 @@ from queenbee.git.trees.hidden import is_sparse, lacking, looking
 from queenbee.git.trees.in_the_way import between, has_repository
 from queenbee.git.trees.index_copy import index_copy
 from queenbee.git.trees.open_operations import (
+    KEPT,
     OPEN,
     open_operations,
     own_commits,
@@ -84,6 +85,8 @@ _NONE = ""
 _KEPT = "queen: kept"
 """What the reflog says of a ref that QueenBee has brought to what it kept."""
 _TREE = ("rev-parse", "--verify", "--quiet", "--end-of-options")
+_JOINING = frozenset(("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD"))
+"""What is under way if the sides of a conflict are those of commits."""
 _AUTOSTASHES = ("rebase-merge/autostash", "rebase-apply/autostash", "MERGE_AUTOSTASH")
 """Files that name the commit with what git put aside before it began, and would put back."""
 
@@ -397,7 +400,7 @@ def keep_late(
         tip = run(*_TREE, f"refs/heads/{kept}") if kept is not None else None
         parents = [f"-p{each}" for each in dict.fromkeys((base, tip)) if each is not None]
         about = f"{name}: what was written while it was removed"
-        commit = run("commit-tree", no_dash(tree), *parents, f"-m{about}")
+        commit = run("commit-tree", no_dash(tree), *parents, f"-m{about}", f"-m{KEPT}")
     where = partial(git, cwd=place.path, repository={}, limit_s=_LIMIT_S)
     if kept is None:
         return _branch(where, name, commit), commit
@@ -493,19 +496,19 @@ def _committed(run: Callable[..., str], place: Worktree, about: str, but: Sequen
     commit = place.head
     for tree in (*(each for each in trees if each not in (before, last)), last):
         parents = (f"-p{commit}",) if commit is not None else ()
-        commit = run("commit-tree", no_dash(tree), *parents, f"-m{about}")
+        commit = run("commit-tree", no_dash(tree), *parents, f"-m{about}", f"-m{KEPT}")
     assert commit is not None
     return commit
 
 
 def _staged(run: Callable[..., str], place: Worktree) -> list[str]:
-    """Returns the tree of what is staged. Of a conflict, one for each side, unless it is that of a
-    merge or the like, whose sides are commits: then none. That leaves the last one in the index.
+    """Returns the tree of what is staged. Of a conflict, one for each side, unless a merge or the
+    like is under way, whose sides are commits: then none. That leaves the last one in the index.
     """
     with suppress(ExternalFailure):
         return [run("write-tree")]
     trees = list[str]()
-    if not open_operations(place.git_dir):
+    if not _JOINING.intersection(open_operations(place.git_dir)):
         rows = [each.split("\t", 1) for each in run("ls-files", "-uz").split("\0")[:-1]]
         for stage in ("2", "3"):
             # Where a side has removed a file, that of another one stays.
@@ -616,8 +619,8 @@ class _PuttingBack:
         for tree in (*staged, self._git("write-tree").decode().strip()):
             if kept is None or tree != self._line(*_TREE, f"{kept}^{{tree}}"):
                 parents = ("-p", kept) if kept is not None else ()
-                about = f"{self._name}: what was not committed"
-                said = self._git("commit-tree", tree, *parents, "-m", about)
+                about = (f"-m{self._name}: what was not committed", f"-m{KEPT}")
+                said = self._git("commit-tree", tree, *parents, *about)
                 kept, made = said.decode().strip(), made + 1
         return kept, made
 

@@ -17,6 +17,7 @@ from queenbee.git.upstream import look_for_news
 from queenbee.git.worktrees import preparing, pruning, worktree_care, worktree_making
 from queenbee.git.worktrees.bead_place import sprint_worktree
 from queenbee.git.worktrees.left_git_dirs import kept_of_gone
+from queenbee.store.callers.agent_above import is_agent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -107,6 +108,8 @@ class Worktrees:
                 hint="queen worktree add --help",
             )
         checked_agent(name)
+        if is_agent():
+            worktree_care.refuse_live(self._layout, lambda each: each.name == name)
         issue = hive.issue_id(issue_id) if issue_id is not None else None
         if issue is not None and not new:
             hive.issues.check_described(issue)

@@ -217,11 +217,19 @@ def leave_alone(tree: Path, operation: str, text: str = "left to apply\n") -> No
 
 
 @pytest.mark.parametrize("is_removed", [False, True])
-@pytest.mark.parametrize("side", ["--ours", "--theirs"])
+@pytest.mark.parametrize(
+    ("side", "under_way"),
+    [("--ours", ""), ("--theirs", ""), ("--ours", "am"), ("--ours", "bisect")],
+)
 def test_both_sides_of_a_conflict_that_no_commit_has_are_kept(
-    hive: Hive, tree: Path, side: str, is_removed: bool
+    hive: Hive, tree: Path, side: str, under_way: str, is_removed: bool
 ) -> None:
     """One of them is only in the index once a file has the other one."""
+    if under_way == "bisect":
+        git(tree, "bisect", "start")
+    elif under_way:
+        leave_alone(tree, under_way)
+        git(tree, "reset", "-q", "--hard")
     (tree / "a.txt").write_text("of the patch\n")
     patch = tree.with_name("patch")
     patch.write_text(git(tree, "diff"))
@@ -480,21 +488,37 @@ class TestASecretThatWasKept:
     def test_is_left_out_as_the_hint_says(self, quick: QuickQueen, hive: Hive, tree: Path) -> None:
         (tree / ".env").write_text("A=1\n")
         (tree / "b.txt").write_text("half\n")
+        keep_late(hive, tree)
+        (tree / "my.pem").write_text(self.KEY)
         put_back(hive, tree)
         other = Path(add(hive, "bob").path)
-        commit_file(other, "c.txt", "own\n")
-        git(other, "merge", "-q", "--no-edit", "unfinished/work")
+        commit_file(other, ".gitignore", "*.js\n")
+        (other / "c.js").write_text("own\n")
+        git(other, "add", "--force", "c.js")
+        git(other, "commit", "-qm", "own")
+        git(other, "merge", "-q", "--no-edit", "unfinished/work", "unfinished/work-2")
         commit_file(quick.cwd, "d.txt", "of somebody else\n")
         refused = quick("land", "--unchecked", cwd=other)
-        git(other, "reset", "-q", refused.err.partition("git reset ")[2].partition(",")[0])
+        typed = refused.err.partition("try: ")[2].partition(",")[0]
+        subprocess.run(typed, shell=True, check=True, cwd=other)
         ignoring = quick("land", "--unchecked", "-m", "all", cwd=other)
         assert "looks like a secret: .env" in ignoring.err
-        (other / ".gitignore").write_text(".env\n")
+        (other / ".gitignore").write_text("*.js\n.env\n*.pem\n")
         landed = quick("land", "--unchecked", "-m", "all", cwd=other)
         assert landed.code == 0, landed
         said = git(quick.cwd, "ls-tree", "--name-only", "main").split()
-        assert {"b.txt", "c.txt", "d.txt"} <= {*said} and ".env" not in said
-        assert git(quick.cwd, "log", "main", "--", ".env") == ""
+        assert {"b.txt", "c.js", "d.txt"} <= {*said}
+        assert git(quick.cwd, "log", "main", "--", ".env", "my.pem") == ""
+
+    @pytest.mark.parametrize("line", ["index on customer_id, sorted", "Queen-Kept: yes, by hand"])
+    def test_is_none_in_a_commit_of_a_person_with_such_words(
+        self, quick: QuickQueen, tree: Path, line: str
+    ) -> None:
+        (tree / "fixture.txt").write_text(self.KEY)
+        git(tree, "add", "fixture.txt")
+        git(tree, "commit", "-qm", f"orders\n\n{line}\nOn main: autostash")
+        landed = quick("land", "--unchecked", cwd=tree)
+        assert landed.code == 0, landed
 
     def test_lands_once_somebody_says_that_it_is_none(
         self, quick: QuickQueen, hive: Hive, tree: Path

@@ -120,6 +120,20 @@ class TestAName:
                 remove(opened(repo), name)
         assert remove(opened(repo), made[0]).path == made[0]
 
+    @pytest.mark.parametrize("env", [{}, {"CLAUDECODE": "1"}])
+    def test_is_not_first_that_of_one_which_a_person_handed_over(
+        self, repo: Path, quick: QuickQueen, env: dict[str, str]
+    ) -> None:
+        git(repo, "worktree", "add", "-q", "-b", "docs", "../v1")
+        git(repo, "worktree", "add", "-q", "-b", "other", "../docs")
+        adopted = quick("worktree", "add", "docs", "--path", "../v1", "--adopt", "docs")
+        assert adopted.code == 0, adopted
+        with pytest.raises(Ambiguous):
+            remove(opened(repo), "docs", force=True)
+        path = str(repo.with_name("v1"))
+        done = quick("worktree", "remove", path, "--force", as_="ui", env=env)
+        assert (done.code, Path(path).exists()) == ((5, True) if env else (0, False)), done
+
     def test_in_a_hint_is_of_the_same_one(self, repo: Path) -> None:
         git(repo, "worktree", "add", "-q", "-b", "other", "../api")
         made = add(opened(repo), "api").path

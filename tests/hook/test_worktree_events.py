@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from agent_inputs import recorded
-from hives import commit_file, git, write_lines
+from hives import QuickQueen, commit_file, git, write_lines
 from made_worktrees import remove
 
 from queenbee import Hive
@@ -222,6 +222,17 @@ def test_that_of_an_agent_of_a_running_team_is_neither_given_out_nor_removed(
     for _, out, err in said:
         assert out == "" and "which queen start looks after, works in" in err
     assert made.exists() and hive.assignments.active("qb-1") is not None
+
+
+def test_nor_does_a_client_get_it_that_types_its_name(repo: Path, quick: QuickQueen) -> None:
+    assert quick("worktree", "add", "ui").code == 0
+    hive = Hive.open(repo.with_name("repo-ui"), env={})
+    team = {"path": hive.layout.tree, "supervisor": described(os.getpid())}
+    roster.write(hive.layout, roster.Entry("ui", team))
+    refused = quick("worktree", "add", "ui", env={"CLAUDECODE": "1"})
+    assert (refused.code, "works in" in refused.err, refused.out) == (5, True, ""), refused
+    assert quick("worktree", "add", "api", env={"CLAUDECODE": "1"}).code == 0
+    assert quick("worktree", "add", "ui").code == 0
 
 
 def test_a_repository_in_it_that_git_ignores_is_not_removed(repo: Path, made: Path) -> None:

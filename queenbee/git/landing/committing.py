@@ -28,7 +28,7 @@ from queenbee.git.landing.refusals import (
 from queenbee.git.run import as_the_user, names_in, user_git
 from queenbee.git.trees.elsewhere import refuse_elsewhere
 from queenbee.git.trees.hidden import is_sparse, looking
-from queenbee.git.trees.open_operations import open_operations
+from queenbee.git.trees.open_operations import KEPT, open_operations
 from queenbee.git.trees.own_branch import refuse_not_own
 from queenbee.git.trees.special_files import special_files
 from queenbee.git.worktrees.preparing import copied
@@ -57,12 +57,11 @@ _MOST_CHARS = 200
 _MOST_SAID_CHARS = 1_000
 """Of what refuses a commit."""
 _WARNING = b"warning:"
-_BY_KEEPING = (
-    "^(.*: what ((was|.* had) not committed|was staged|was written while it was removed)"
-    "|the patches of a git am that was not finished|On .*: autostash|index on .*)$"
+_BY_KEEPING = re.compile(
+    rf"^{KEPT}$|\A(?:On .+: autostash|index on .+: [0-9a-f]{{4,64}} .*)$", re.MULTILINE
 )
-"""How the commits of `git.unfinished` begin, which nobody made with `git commit`, as an expression
-of git. The last two are git's own, of what it put aside.
+"""What is in the message of a commit that nobody made with `git commit`: the field of those of
+QueenBee, or the subject of git's own, of what it put aside.
 """
 
 
@@ -298,21 +297,30 @@ def refuse_kept(tree: str, target: str, head: str) -> None:
     """Raises `NotLanded` for what looks like a secret in those commits that QueenBee made itself of
     what somebody had left, and the target has not: whoever goes on with them did not look.
     """
-    asked = ("log", "--format=%H %P", "--extended-regexp", f"--grep={_BY_KEEPING}")
-    for row in git(*asked, no_dash(f"{target}..{head}"), "--", cwd=tree).decode().splitlines():
-        commit, *parents = row.split()
+    asked = ("log", "-z", "--format=%H %P%n%B", no_dash(f"{target}..{head}"), "--")
+    commits, secrets = list[str](), dict[str, None]()
+    for row in git(*asked, cwd=tree).decode(errors="replace").split("\0"):
+        ids, _, message = row.partition("\n")
+        if not _BY_KEEPING.search(message):
+            continue
+        commit, *parents = ids.split()
         if not parents:
             parents = [git("hash-object", "-t", "tree", "--stdin", cwd=tree).decode().strip()]
         if secret := unfit(tree, changes(tree, parents, commit)).secret:
-            base = line("merge-base", no_dash(target), no_dash(head), cwd=tree) or target
-            raise NotLanded(
-                f"this looks like a secret: {named(secret)}; nobody committed it, {commit[:10]} "
-                "only keeps what was left in a worktree",
-                hint=f"git reset {base[:10]}, which leaves the files as they are, then queen land "
-                f"-m MESSAGE, which says how to leave it out; if it is none: {OVERRIDE}=1 queen "
-                "land …",
-                files=secret,
-            )
+            commits.append(commit)
+            secrets.update(dict.fromkeys(secret))
+    if not secrets:
+        return
+    base = line("merge-base", no_dash(target), no_dash(head), cwd=tree) or target
+    unstage = suggested("git reset -q --", *(f":/{each}" for each in secrets))
+    raise NotLanded(
+        f"this looks like a secret: {named([*secrets])}; nobody committed it, {commits[0][:10]} "
+        "only keeps what was left in a worktree",
+        hint=f"git reset --soft {base[:10]} && {unstage}, which makes all commits of this branch "
+        "one change and leaves the files as they are, then queen land -m MESSAGE, which says how "
+        f"to leave it out; if it is none: {OVERRIDE}=1 queen land …",
+        files=[*secrets],
+    )
 
 
 def _sides(tree: str) -> list[str]:

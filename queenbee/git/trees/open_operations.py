@@ -36,6 +36,8 @@ def open_operations(git_dir: str) -> list[str]:
     return [name for name in OPEN if os.path.lexists(os.path.join(git_dir, name))]
 
 
+KEPT = "Queen-Kept: yes"
+"""The last line of each commit that QueenBee makes of what it keeps. A landing looks for it."""
 _OF_ONE = ("worktree", "bisect", "rewritten")
 """Below `refs/`, each worktree has its own of these."""
 _AM = "rebase-apply"
@@ -107,4 +109,4 @@ def waiting_patches(git_dir: str, run: Callable[..., bytes]) -> list[str]:
     rows = (f"100644 blob {blob}\t{name}\n" for blob, name in zip(blobs, names, strict=True))
     tree = run("mktree", stdin="".join(rows).encode(), **where).decode().strip()
     about = "-mthe patches of a git am that was not finished"
-    return [run("commit-tree", no_dash(tree), about, **where).decode().strip()]
+    return [run("commit-tree", no_dash(tree), about, f"-m{KEPT}", **where).decode().strip()]

@@ -27,7 +27,7 @@ from queenbee.core.text import mentioned, suggested
 from queenbee.errors import Conflict, ExternalFailure
 from queenbee.git.ownership import forget_worktree, worktree_note
 from queenbee.git.run import git, line
-from queenbee.git.trees.open_operations import OPEN, open_operations, own_refs
+from queenbee.git.trees.open_operations import KEPT, OPEN, open_operations, own_refs
 from queenbee.git.unfinished import branch_part, keep_commits
 from queenbee.store import safe_open
 from queenbee.store.git_files.worktrees import Worktree, noted_trees, target_ref
@@ -136,5 +136,5 @@ def _staged(place: Worktree, head: str | None, name: str) -> str | None:
             return None
         else:
             parents = [f"-p{head}"]
-        about = f"-m{name}: what was staged"
-        return run("commit-tree", no_dash(tree), *parents, about).decode().strip()
+        about = (f"-m{name}: what was staged", f"-m{KEPT}")
+        return run("commit-tree", no_dash(tree), *parents, *about).decode().strip()

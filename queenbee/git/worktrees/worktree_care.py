@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from queenbee.core.records import Assignment, Reservation
+    from queenbee.git.ownership import MadeNote
     from queenbee.git.unmerged import Snapshot
     from queenbee.git.worktrees.worktree_removal import Removal
     from queenbee.services.hive import Services
@@ -188,7 +189,7 @@ def remove(hive: Services, name: str, *, force: bool = False) -> Removed:
             return _without_checkout(hive, checkout)
         place, removal = _found(hive, partial(_named, hive, name))
         is_alone = is_agent() and calling_agent(hive.layout) is None  # For a team's: `_removed`.
-        if is_alone and worktree_note(place.found) is None:
+        if is_alone and _made_note(place) is None:
             raise _of_a_person(place.path)
         refuse_claimed(hive, place)
         return _removed(hive, place, removal, force=force)
@@ -241,8 +242,7 @@ def abandon(hive: Services, path: str) -> Removed:
     """
     with _alone(hive):
         place, removal = _found(hive, partial(_at, hive, path))
-        note = worktree_note(place.found)
-        if place.linked and (note is None or note.adopted):
+        if place.linked and _made_note(place) is None:
             raise _of_a_person(path)
         refuse_live(hive.layout, lambda each: each.is_at(place.path))
         if removal is None:
@@ -326,6 +326,14 @@ def _removed(
     return Removed(place, keeps, released, kept, aside, ignored)
 
 
+def _made_note(place: Place) -> MadeNote | None:
+    """Returns the note of a worktree that QueenBee made; None for a person's, also one that was
+    handed over.
+    """
+    note = worktree_note(place.found)
+    return note if note is not None and not note.adopted else None
+
+
 def _of_a_person(path: str) -> Conflict:
     return Conflict(
         f"QueenBee did not make {mentioned(path)}, and removes nothing there",
@@ -395,7 +403,7 @@ def _named(hive: Services, name: str, every: Sequence[Place]) -> Place:
     """
     ours, others = list[Place](), list[Place]()
     for each in every:
-        note, is_at = worktree_note(each.found), name in (each.name, each.path, each.was)
+        note, is_at = _made_note(each), name in (each.name, each.path, each.was)
         if note is not None and (is_at or note.is_for(name, None)):
             ours.append(each)
         # A record may give anybody's worktree to a droid.
