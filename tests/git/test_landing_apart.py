@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import json
+import os
 import py_compile
 import shutil
 import time
@@ -12,6 +14,8 @@ from pathlib import Path
 import pytest
 from acting import install_guard
 from hives import Queen, QuickQueen, Ran, commit_file, git
+
+from queenbee.git.proposing.standing import BEHIND
 
 SETTINGS = ".beads/queen.toml"
 
@@ -372,6 +376,33 @@ def test_what_a_worktree_did_not_follow_lands_once(
     if strategy != "merge":
         assert git(repo, "log", "--format=%s", "main", "--", "later").count("\n") == 1
     assert git(tree, "rev-parse", "HEAD") == git(repo, "rev-parse", "main")
+
+
+def test_what_a_worktree_did_not_follow_lands_once_also_where_git_fails_meanwhile(
+    quick: QuickQueen, repo: Path, tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    quick("config", "set", "land.strategy", "squash")
+    commit_file(tree, "first", "x\n")
+    head = git(tree, "rev-parse", "HEAD").strip()
+    assert landing(quick, tree, "--check", "true").code == 0
+    landed = git(tree, "rev-parse", "HEAD").strip()
+    git(tree, "reset", "-q", "--hard", head)  # As if it had not followed.
+    note = Path(git(tree, "rev-parse", "--absolute-git-dir").strip(), BEHIND)
+    note.write_text(json.dumps({"commit": landed, "head": head}))
+    commit_file(tree, "later", "x\n")
+    failing = tmp_path / "bin" / "git"
+    failing.parent.mkdir()
+    failing.write_text(
+        '#!/bin/sh\ncase "$*" in *--is-ancestor*) echo "fatal: no space" >&2; exit 128 ;; esac\n'
+        f'exec {shutil.which("git")} "$@"\n'
+    )
+    failing.chmod(0o755)
+    with monkeypatch.context() as broken:
+        broken.setenv("PATH", f"{failing.parent}{os.pathsep}{os.environ['PATH']}")
+        assert landing(quick, tree, "--check", "true").code == 5
+    assert landing(quick, tree, "--check", "true").code == 0
+    said = git(repo, "log", "--format=%s%n%b", "main").splitlines()
+    assert [sum(name in each for each in said) for name in ("add first", "add later")] == [1, 1]
 
 
 @pytest.mark.parametrize("strategy", ["rebase", "squash"])

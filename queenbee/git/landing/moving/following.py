@@ -31,6 +31,7 @@ from queenbee.git.index_lock import IndexLock
 from queenbee.git.landing.commands import ACTION, PATIENCE_S
 from queenbee.git.landing.moving.healing import differ_alike
 from queenbee.git.landing.refusals import SHOWN, NotLanded, locked
+from queenbee.git.run import user_git
 from queenbee.git.trees.in_the_way import between
 from queenbee.git.trees.silent_losses import loss_by
 from queenbee.store import safe_open
@@ -92,13 +93,24 @@ class Following:
             has = f"{named([branch])} checked out" if branch else "no branch checked out"
             raise NotLanded(f"it has {has} by now, and not {named([place.branch])}")
         now = branch_head(place.common_dir, branch) or place.head()
-        if now == commit or place.is_ancestor(commit, now):
+        if now == commit or self._comes_before(commit, now):
             return ""
         if now == head:
             return now
         # A rebase would drop what a merge changed.
-        can = self._replayed and place.is_ancestor(head, now) and place.is_linear(head, now)
+        can = self._replayed and self._comes_before(head, now) and place.is_linear(head, now)
         return now if can else ""
+
+    def _comes_before(self, before: str, after: str) -> bool:
+        """Returns whether a commit comes before another. Raises `NotLanded` if git does not say:
+        taken for a no, that would have what has landed land again.
+        """
+        asked = ("merge-base", "--is-ancestor", no_dash(before), no_dash(after))
+        status, _, said = user_git(*asked, cwd=self._place.tree)
+        if status not in (0, 1):
+            why = " ".join(said.decode(errors="replace").split())
+            raise NotLanded(f"git does not say what has landed: {why}", hint="queen land")
+        return status == 0
 
     def _moved(self, before: str, after: str) -> bool:
         """Moves the branch and its files; returns False if another git was quicker."""
