@@ -233,9 +233,12 @@ def user_git(
 
 
 def is_ancestor(before: str, after: str, *, cwd: str) -> bool:
-    """Returns whether a commit comes before another, or is the same; False for what is none."""
+    """Returns whether a commit comes before another, or is the same; False for what is none. A git
+    that fails is asked once more: it need not be for want of a commit.
+    """
     asked = ("merge-base", "--is-ancestor", no_dash(before), no_dash(after))
-    return user_git(*asked, cwd=cwd)[0] == 0
+    status = user_git(*asked, cwd=cwd)[0]
+    return (status if status in (0, 1) else user_git(*asked, cwd=cwd)[0]) == 0
 
 
 def as_the_user(

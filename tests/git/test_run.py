@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -202,3 +203,19 @@ def test_a_look_into_a_submodule_runs_no_hook_of_its_settings(repo: Path, tmp_pa
     os.utime(inner / "a.txt", (1, 1))
     run.as_the_user("add", "-A", cwd=str(repo))
     assert not (tmp_path / "ran").exists()
+
+
+def test_a_git_that_fails_once_is_asked_again_for_ancestors(
+    repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failing, once = tmp_path / "bin" / "git", tmp_path / "once"
+    failing.parent.mkdir()
+    failing.write_text(
+        f"#!/bin/sh\n[ -e {once} ] || {{ touch {once}; exit 128; }}\n"
+        f'exec {shutil.which("git")} "$@"\n'
+    )
+    failing.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{failing.parent}{os.pathsep}{os.environ['PATH']}")
+    assert run.is_ancestor("HEAD", "HEAD", cwd=str(repo))
+    assert once.exists()
+    assert not run.is_ancestor("0" * 40, "HEAD", cwd=str(repo))
