@@ -224,15 +224,16 @@ class Checkout(Place):
         the commit has otherwise. By what git knew before anything ran here, it reads those that
         have another time of change, which nobody can set back; where that is gone, it reads all.
         """
-        ask: Any = partial(user_git, *_WHOLE, *_STATUS, cwd=self.tree, repository=_KEEPS)
+        how: Any = {"repository": _KEEPS, "config": LOOKING}
+        ask = partial(user_git, *_WHOLE, *_STATUS, cwd=self.tree, **how)
         with suppress(OSError, ExternalFailure):
             # With the time of the index: what was written at that very moment is read, too.
             shutil.copy2(self._known, os.path.join(self.git_dir, "index"))
-            status, said, _ = ask(config=LOOKING)
+            status, said, _ = ask()
             if status == 0:
                 return names_in(said), differing(self.tree, self.head(), commit)
         self._run("read-tree", no_dash(commit))
-        return names_in(ask(config=LOOKING)[1]), ()
+        return names_in(ask()[1]), ()
 
     def ready(self) -> dict[str, str]:
         """Makes it ready for a check of the commit that it has, as any worktree is set up; returns

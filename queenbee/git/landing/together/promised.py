@@ -27,11 +27,14 @@ def has_landed(place: Place, offer: Offer) -> bool:
     """Returns whether the target has a commit that was promised to another worktree for what it
     offers: it is about to leave the line.
     """
-    for each in Promises(place.folder, offer.tree).all():
-        commit, before = (str(each.get(name) or "") for name in ("commit", "before"))
-        if each.get("head") == offer.head and place.landed_as(commit, before):
-            return True
-    return False
+    promises = Promises(place.folder, offer.tree).all()
+    return any(each.get("head") == offer.head and _landed(place, each) for each in promises)
+
+
+def _landed(place: Place, promise: Fields) -> str | None:
+    """Returns the commit by which the target has what was promised; None if it has not."""
+    commit, before = (str(promise.get(name) or "") for name in ("commit", "before"))
+    return place.landed_as(commit, before)
 
 
 class Promised(Promises):
@@ -53,10 +56,9 @@ class Promised(Promises):
         said = recall(self._asked)
         head = said.get("head") if isinstance(said, dict) else None
         for each in (each for each in self.all() if head and each.get("head") == head):
-            commit, before = (str(each.get(name) or "") for name in ("commit", "before"))
-            landed = self._place.landed_as(commit, before)
+            landed = _landed(self._place, each)
             if landed and self._has(landed, str(head), said.get("target")):
-                return {**each, "commit": landed, "is_amended": landed != commit}
+                return {**each, "commit": landed, "is_amended": landed != each.get("commit")}
         return None
 
     def _has(self, landed: str, head: str, target: object) -> bool:
