@@ -14,7 +14,7 @@ import random
 import time
 from collections import deque
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -73,10 +73,6 @@ class Synced:
     """The number of the newest commit on the branch; 0 if there is no such branch."""
     withheld: list[Diagnosis] = field(default_factory=list)
     """The lines that were not sent, since they look like secrets."""
-
-    def to_dict(self) -> dict[str, object]:
-        """Returns the fields for `--json`."""
-        return asdict(self)
 
 
 def sync(
