@@ -177,7 +177,7 @@ def refuse_tracked(hive: Services, tree: str, changed: Iterable[str]) -> None:
 
 
 def _heal(hive: Services) -> None:
-    """Gives the ledgers every line of the journals: git may have removed some with a checkout."""
+    """Gives the ledgers every line of the memory: git may have removed some with a checkout."""
     lost = [kind for kind in hive.kinds() if hive.engine.memory.lacking(kind)]
     if lost:
         with hive.transaction() as tx:

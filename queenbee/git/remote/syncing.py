@@ -380,7 +380,7 @@ class _Exchange:
 
     def _append(self, pieces: Iterable[tuple[str, Sequence[bytes]]]) -> set[str]:
         """Appends lines from elsewhere to the ledgers, as a merge would; the same transaction
-        takes them to the journals. Returns their kinds.
+        records them. Returns their kinds.
         """
         ledgers: dict[str, Appender] = {}
         with self._hive.transaction() as tx:
@@ -402,8 +402,8 @@ class _Exchange:
         return {*ledgers}
 
     def _record_gained(self) -> None:
-        """Takes lines that another program or a merge wrote to the ledgers to the journals, and the
-        rows of the tracker to theirs.
+        """Records lines that another program or a merge wrote to the ledgers, and the rows of the
+        tracker.
         """
         hive = self._hive
         gained = [kind for kind in hive.kinds() if hive.state(kind).is_unrecorded]
