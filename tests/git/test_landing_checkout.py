@@ -15,6 +15,7 @@ from hives import Queen, QuickQueen, add_submodule, commit_file, git
 from queenbee.services.waiting import landing_steps
 
 CHECK = "sh ./t.sh"
+BOB = 54_323
 
 
 @pytest.fixture
@@ -366,3 +367,75 @@ def test_a_link_in_its_place_is_refused_and_what_it_leads_to_is_left_alone(
     assert (theirs / "notes.txt").read_text() == "mine\n"
     place(repo).unlink()
     assert quick("land", "--check", CHECK, as_="ui", cwd=tree).code == 0
+
+
+def give(path: Path, user: int) -> None:
+    for each in (path, *path.rglob("*")):
+        os.chown(each, user, -1, follow_symlinks=False)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be two users")
+class TestOfAnotherUser:
+    def test_is_left_alone_and_this_user_has_one_of_their_own(
+        self, quick: QuickQueen, repo: Path, tree: Path
+    ) -> None:
+        assert lands(quick, tree, "a") == 0
+        give(place(repo), BOB)
+        for name in ("b", "c"):
+            assert lands(quick, tree, name) == 0
+        found = {each.name for each in repo.parent.glob("*-landing-*")}
+        assert found == {place(repo).name, f"{place(repo).name}.user0"}
+        assert not (place(repo) / "b").exists()
+        codes = [each["code"] for each in quick("doctor", "--json").json]
+        assert not [each for each in codes if each.endswith("_checkout")]
+
+    @pytest.mark.parametrize("letter", ["", "a"])
+    def test_decides_nothing_by_what_is_in_it(
+        self, quick: QuickQueen, repo: Path, tree: Path, letter: str
+    ) -> None:
+        if letter:
+            place(repo).mkdir()
+        theirs = place(repo).with_name(f"{place(repo).name}{letter}")
+        commit_file(tree, ".gitignore", "bin/\n")
+        assert lands(quick, tree, "t.sh", "PATH=bin:$PATH; grep -q . t.sh\n") == 0
+        (theirs / "bin").mkdir()
+        (theirs / "bin" / "grep").write_text("#!/bin/sh\ntouch ../planted\n")
+        (theirs / "bin" / "grep").chmod(0o755)
+        os.chown(theirs, BOB, -1)
+        assert lands(quick, tree, "a") == 0
+        assert not (repo.parent / "planted").exists()
+
+    def test_is_not_removed_by_halves(self, quick: QuickQueen, repo: Path, tree: Path) -> None:
+        assert lands(quick, tree, "a") == 0
+        os.chown(place(repo) / ".git", BOB, -1)
+        refused = quick("worktree", "remove", place(repo).name)
+        assert (refused.code, "is another user's" in refused.err) == (5, True)
+        assert (place(repo) / "a").exists()
+
+
+def test_a_file_system_that_gives_all_files_to_somebody_keeps_one_checkout(
+    quick: QuickQueen, repo: Path, tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: BOB)
+    for name in ("a", "b"):
+        assert lands(quick, tree, name) == 0
+    assert [*repo.parent.glob("*-landing-*")] == [place(repo)]
+
+
+@pytest.mark.parametrize("how", ["emptied", "gone"])
+def test_one_that_is_broken_is_named_with_what_removes_it(
+    quick: QuickQueen, repo: Path, tree: Path, how: str
+) -> None:
+    assert lands(quick, tree, "a") == 0
+    shutil.rmtree(place(repo))
+    if how == "emptied":
+        place(repo).mkdir()
+    said = [each for each in quick("doctor", "--json").json if each["code"] == "broken_checkout"]
+    ways = [f"queen worktree remove {place(repo)}"] if how == "emptied" else []
+    assert [each["hint"] for each in said] == ways
+    refused = quick("worktree", "remove", place(repo).name)
+    way = f"rm -rf {place(repo)} && git worktree remove -f -f {place(repo)}"
+    assert (refused.code, way in refused.err) == (5, True), refused
+    shutil.rmtree(place(repo), ignore_errors=True)
+    git(repo, "worktree", "remove", "-f", "-f", str(place(repo)))
+    assert "-landing-" not in git(repo, "worktree", "list")

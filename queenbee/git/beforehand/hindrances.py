@@ -37,7 +37,7 @@ from queenbee.store.git_files.worktrees import (
     target_ref,
     worktrees,
 )
-from queenbee.store.git_trees import git_tree
+from queenbee.store.git_trees import git_tree, leads_to
 from queenbee.store.settings import FILE_NAME
 
 if TYPE_CHECKING:
@@ -178,13 +178,23 @@ def of_upstream(layout: Layout) -> Iterator[Hindrance]:
 
 
 def _old_checkouts(layout: Layout) -> Iterator[Hindrance]:
-    """Yields the checkouts for landings on branches on which work no longer lands."""
+    """Yields the checkouts for landings that are broken, and those of branches on which work no
+    longer lands.
+    """
     here, target = git_tree(layout.tree), target_branch(layout)
     if here is None or target is None:
         return
-    used = re.compile(rf"(.*-landing-|.*/){name_of_line(target)}(/checkout)?(-\d+)?[a-z]?")
+    used = re.compile(
+        rf"(.*-landing-|.*/){name_of_line(target)}(/checkout)?(-\d+)?(\.user\d+)?[a-z]?"
+    )
     for tree, git_dir in noted_trees(here.common_dir):
-        if is_checkout(git_dir) and not used.fullmatch(tree):
+        if not is_checkout(git_dir):
+            continue
+        if os.path.lexists(tree) and not leads_to(tree, git_dir):
+            what = f"landings were checked in {mentioned(tree)}, which is no worktree any more"
+            way = suggested("queen worktree remove", tree)
+            yield Hindrance("broken_checkout", what, way, tree, stops=False)
+        elif not used.fullmatch(tree):
             what = f"landings were checked in {mentioned(tree)}, but work lands on {target} now"
             way = suggested("queen worktree remove", tree)
             yield Hindrance("old_checkout", what, way, tree, stops=False)

@@ -37,6 +37,7 @@ from queenbee.store.git_files.worktrees import (
     Worktree,
     current_branch,
     is_checkout,
+    is_of_user,
 )
 from queenbee.store.git_trees import GitTree, git_tree
 
@@ -123,7 +124,7 @@ class Checkout(Place):
                 raise
             return cls.opened(own, number + 1)
         try:
-            here = _at(path) or _made(own, step, path)
+            here = _at(own, path) or _made(own, step, path)
             return cls(here, own, step, number)
         except BaseException:
             step.close()
@@ -427,17 +428,23 @@ class Checkout(Place):
 
 
 def checkout_path(own: Place, number: int = 1) -> str:
-    """Returns where a checkout is or is to be: beside the main worktree, with a letter more where
-    something else is there; in the folder of those who land where nothing can be made there.
+    """Returns where this user's checkout is or is to be: beside the main worktree, with a letter
+    more where something else is there; in the folder of those who land where nothing can be made
+    there. Where one of another user is, this user's has the user's number in its name.
     """
     end = f"-{number}" if number > 1 else ""
     top = own.main_tree or own.common_dir.removesuffix(".git").rstrip(os.sep + ".")
-    beside = f"{top}-landing-{os.path.basename(own.folder)}{end}"
+    beside = _of_user(own, f"{top}-landing-{os.path.basename(own.folder)}{end}")
     for path in (f"{beside}{letter}" for letter in ("", *"abcdefghijklmnopqrstuvwxyz")):
         is_free = not os.path.lexists(path) and os.access(os.path.dirname(path), os.W_OK)
-        if is_free or _at(path) is not None:
+        if is_free or _at(own, path) is not None:
             return path
-    return os.path.join(own.folder, f"checkout{end}")
+    return _of_user(own, os.path.join(own.folder, f"checkout{end}"))
+
+
+def _of_user(own: Place, path: str) -> str:
+    is_taken = os.path.lexists(path) and not is_of_user(path, own.common_dir)
+    return f"{path}.user{os.geteuid()}" if is_taken else path
 
 
 def _changed_ns(path: str) -> int:
@@ -448,12 +455,14 @@ def _changed_ns(path: str) -> int:
         return 0
 
 
-def _at(path: str) -> GitTree | None:
-    """Returns a checkout that is whole."""
+def _at(own: Place, path: str) -> GitTree | None:
+    """Returns a checkout that is whole, and this user's."""
     here = None
     with suppress(QueenError):
         here = git_tree(path) if os.path.isfile(os.path.join(path, ".git")) else None
-    return here if here is not None and here.tree == path and is_checkout(here.git_dir) else None
+    if here is None or here.tree != path or not is_checkout(here.git_dir):
+        return None
+    return here if is_of_user(path, own.common_dir) else None
 
 
 def _made(own: Place, step: Step, path: str) -> GitTree:
@@ -464,7 +473,7 @@ def _made(own: Place, step: Step, path: str) -> GitTree:
         *("--", path, no_dash(own.tip())),
         cwd=own.tree,
     )
-    here = _at(path)
+    here = _at(own, path)
     if made.status != 0 or here is None:
         raise NotLanded(
             f"there is no place to check a landing: {' '.join(made.said.split())}",

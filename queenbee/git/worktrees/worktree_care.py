@@ -51,6 +51,7 @@ from queenbee.store.git_files.worktrees import (
     CLOSED,
     Worktree,
     is_checkout,
+    is_of_user,
     noted_trees,
     target_ref,
     worktrees,
@@ -205,9 +206,21 @@ def _checkout(hive: Services, name: str) -> Worktree | None:
 
 def _without_checkout(hive: Services, found: Worktree) -> Removed:
     """Removes a checkout for landings, once a branch keeps what is changed in it. Raises `Busy`
-    while a landing uses it, and `Conflict` for a repository in it that has commits of its own.
+    while a landing uses it, and `Conflict` for a repository in it that has commits of its own, for
+    one that is broken, and for another user's: git would remove half of it.
     """
-    lines = lines_dir(hive)
+    lines, path = lines_dir(hive), found.path
+    if os.path.lexists(path) and not is_of_user(path, found.common_dir):
+        raise Conflict(
+            f"{mentioned(path)} is another user's",
+            hint=f"as user {os.lstat(path).st_uid}: {suggested('queen worktree remove', path)}",
+        )
+    if not leads_to(path, found.git_dir):
+        ways = (suggested(each, path) for each in ("rm -rf", "git worktree remove -f -f"))
+        raise Conflict(
+            f"{mentioned(path)} is no worktree any more, so nothing in it can be kept",
+            hint=f"if nothing there is yours: {' && '.join(ways)}",
+        )
     with ExitStack() as stack:
         for each in safe_open.names_in(lines):
             stack.enter_context(Step.of(os.path.join(lines, each), found.path))

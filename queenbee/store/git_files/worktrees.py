@@ -7,6 +7,7 @@ without a name here.
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 
 from queenbee.core.names import is_name
 from queenbee.errors import Unreadable
@@ -95,6 +96,23 @@ def are_several(layout: Layout) -> bool:
 def is_checkout(git_dir: str) -> bool:
     """Returns whether a worktree is a checkout for landings."""
     return bool(git_dir) and _line(os.path.join(git_dir, "locked")) == CHECKOUT
+
+
+def is_of_user(tree: str, common_dir: str) -> bool:
+    """Returns whether the folder of a worktree and the `.git` in it belong to this user. Another
+    user's can be emptied by halves, and has what they put there.
+    """
+    with suppress(OSError):
+        paths = (tree, os.path.join(tree, ".git"))
+        owners = {os.lstat(each).st_uid for each in paths if os.path.lexists(each)}
+        if owners == {os.geteuid()}:
+            return True
+        import tempfile  # noqa: PLC0415 - start-up
+
+        # Some file systems give all files to somebody else.
+        with tempfile.TemporaryFile(dir=common_dir) as made:
+            return owners == {os.fstat(made.fileno()).st_uid}
+    return False
 
 
 def target_branch(layout: Layout) -> str | None:
