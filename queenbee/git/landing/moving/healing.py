@@ -16,9 +16,10 @@ from queenbee.core.command_lines import no_dash
 from queenbee.core.text import named, suggested
 from queenbee.errors import ExternalFailure, Unreadable
 from queenbee.git.contents.hive_files import is_record
-from queenbee.git.landing.commands import ACTION, git, is_commit, merged_in_memory
+from queenbee.git.landing.commands import ACTION, git, is_commit
 from queenbee.git.landing.refusals import SHOWN, NotLanded, locked
 from queenbee.git.run import names_in
+from queenbee.git.trees.in_memory import merged_in_memory
 from queenbee.git.worktrees.left_locks import Where, remove_locks
 from queenbee.store import safe_open
 from queenbee.store.git_files.worktrees import Worktree
