@@ -106,8 +106,6 @@ def _ends(step: Step) -> tuple[str, str]:
 
 
 def _take_back(move: _Move, found: Found, where: Where, tell: Callable[[str], None]) -> None:
-    if found.is_touched:  # By a landing that joined a conflict, or by somebody else.
-        keep_touched(where, tell)
     if found.open == "rebase":
         # What git wrote for the first of its moves; aborting knows only what git tracks.
         move.undo(tell)
