@@ -100,7 +100,7 @@ changelog: $(STAMP)  ## collect changelog.d into CHANGELOG.md, under the version
 bench: $(STAMP)  ## print the cost table (figures, no verdicts), and write it: JSON=build/bench.json
 	$(BIN)/python -m bench --json $(or $(JSON),build/bench.json)
 
-bench-cheap: $(STAMP)  ## compare what is measured in half a minute with the last release
+bench-cheap: $(STAMP)  ## compare what is measured in a minute or two with the last release
 	$(BIN)/python -m bench --cheap --json build/bench-cheap.json
 	@echo
 	$(BIN)/python -m bench.compare bench/results/release.json build/bench-cheap.json

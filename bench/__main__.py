@@ -25,6 +25,7 @@ from bench import (
     overlap,
     peer_commands,
     results,
+    scale,
 )
 from bench.processes import compare, installed, python
 from bench.results import Row
@@ -65,7 +66,7 @@ _AS = ("--as", "droid-1")
 def main() -> None:
     """Runs the benchmarks and prints the tables."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--cheap", action="store_true", help="what is measured in half a minute")
+    parser.add_argument("--cheap", action="store_true", help="what is measured in a minute or two")
     parser.add_argument("--quick", action="store_true", help="small stores, few runs")
     parser.add_argument("--million", action="store_true", help="also a million messages")
     parser.add_argument("--charts", metavar="FOLDER", help="write SVG charts there")
@@ -79,13 +80,16 @@ def main() -> None:
 
 
 def cheap(folder: str) -> list[Row]:
-    """Prints and returns what is measured in half a minute, for a comparison at each change."""
+    """Prints and returns what is measured in a minute or two, for a comparison at each change."""
     rows = section("Whole processes", whole_processes(folder, 1_000, runs=9))
     rows += section("In process", [*overlap.cheap(), *folding.figures(20_000)])
     # Without the milliseconds of the disk, which depend on what else uses it.
     shares = (row for row in appends.figures(60, (1,)) if row.unit in results.RATIOS)
     rows += section("Appends", shares)
-    return rows + section("Enforcement", enforcement.edits(folder, 1_000, runs=9))
+    rows += section("Enforcement", enforcement.edits(folder, 1_000, runs=9))
+    for name in ("worktrees", "issues"):  # Those whose sizes are made in seconds.
+        rows += section(f"Growth with {name}", scale.grown(name, scale.SIZES[name][0], runs=3))
+    return rows
 
 
 def everything_in(folder: str, options: argparse.Namespace) -> list[Row]:

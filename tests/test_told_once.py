@@ -61,8 +61,9 @@ def test_each_thing_is_told_once(repo: Path) -> None:
     assert max(announced) <= 1
 
 
+@pytest.mark.parametrize("wanted", [None, lambda _: True], ids=["all", "wanted"])
 def test_a_message_that_is_deleted_meanwhile_is_no_error(
-    repo: Path, monkeypatch: pytest.MonkeyPatch
+    repo: Path, monkeypatch: pytest.MonkeyPatch, wanted: Any
 ) -> None:
     """Between the look at what is unread and the mark, its sender deletes one of two messages."""
     ours, theirs = hive_of(repo, "tester"), hive_of(repo, "reviewer")
@@ -75,7 +76,7 @@ def test_a_message_that_is_deleted_meanwhile_is_no_error(
         return transaction(*arguments)
 
     monkeypatch.setattr(ours, "transaction", deleted_before)
-    assert [each.id for each in ours.messages.read_unread()] == [second.id]
+    assert [each.id for each in ours.messages.read_unread(wanted=wanted)] == [second.id]
 
 
 def test_the_hook_hears_of_every_message(repo: Path) -> None:

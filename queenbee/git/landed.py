@@ -198,8 +198,7 @@ def _committed(
             continue
         wanted = wanted or to_carry(hive, left, is_end=is_end)
         try:
-            with hive.transaction():  # No line is half written.
-                records = records_of(layout, root, before, wanted)
+            records = records_of(hive, root, before, wanted)
         except QueenError:
             return None
         waits = records.left_out

@@ -4,8 +4,8 @@ landed, kept on a branch.
 `keep` changes nothing in that worktree: not its files, its index or its branch. `put_back` and
 `set_aside` bring it to a commit, in an order that loses nothing, wherever it is interrupted:
 
-1. Everything goes into the index as git adds it, and from there into a commit on a branch
-   `unfinished/`: what was staged (the sides of a conflict), and then what the files have.
+1. What was staged (the sides of a conflict) goes into a commit on a branch `unfinished/`. Then
+   everything goes into the index as git adds it, and from there upon that commit.
 2. What git has open there, such as a merge, is quit; the files stay.
 3. `HEAD` leaves its branch for that commit. The worktree is clean now, and git knows its files.
 4. Git checks the branch out, without force. It refuses if a file has changed since step 1: nothing
@@ -537,6 +537,8 @@ class _PuttingBack:
         self._head = self._commit_of("HEAD")
         self._refused: list[str] = []
         self._aside: str | None = None
+        self._begun: tuple[str, str] | None = None
+        """The branch that already has what was staged, and its commit."""
 
     def to(self, wanted: str | None) -> Unfinished:
         """Brings it to a commit. Raises `ExternalFailure`."""
@@ -554,12 +556,12 @@ class _PuttingBack:
         kept, made = self._kept(nested_in(status), ways, changed) if changed else (self._head, 0)
         found.aside = self._aside
         # Other branches keep what they have; this one is about to move.
-        lacking = ("--not", to, f"--exclude={self._branch}", "--branches")
+        lacking = ("--not", to, *self._but_own(), "--branches")
         ends = [each for each in (kept, tip, *_ends_alone(place)) if each]
         left = [*_ends(self._git, ends, lacking), *waiting_patches(place.git_dir, self._git)]
         if left:
             found.commits = self._count(*left, *lacking) - made
-            found.branch = _branch(self._git, self._name, _together(self._git, self._name, left))
+            found.branch = self._on_branch(_together(self._git, self._name, left))
         try:
             self._quit_all()
             if kept is not None and kept != self._head:
@@ -606,7 +608,13 @@ class _PuttingBack:
         """Returns a commit with everything that the worktree has, and how many it made for that: a
         second one if another content was staged.
         """
-        staged = _staged(lambda *words: os.fsdecode(self._git(*words)).strip(), self._place)
+        with index_copy(self._place, exactly=False, limit_s=_LIMIT_S) as run:
+            staged = _staged(lambda *words: os.fsdecode(run(*words)).strip(), self._place)
+        kept, made = self._head, 0
+        for tree in staged:
+            kept, made = self._upon(kept, made, tree)
+        if kept is not None and made:  # From here on, the index may lose it.
+            self._begun = _branch(self._git, self._name, kept), kept
         but = [f":(top,exclude,literal){each.rstrip('/')}" for each in nested]
         sparse = ("--sparse",) if is_sparse(self._place.path) else ()
         files = [each for each in changed if each not in nested]
@@ -615,14 +623,26 @@ class _PuttingBack:
         if here := [f":(top,literal){way}" for way in ways if way not in self._refused]:
             self._as_the_user("add", "--force", *sparse, "--", *here)
         self._aside = keep_beside(top, self._refused, shortened(top, files))
-        kept, made = self._head, 0
-        for tree in (*staged, self._git("write-tree").decode().strip()):
-            if kept is None or tree != self._line(*_TREE, f"{kept}^{{tree}}"):
-                parents = ("-p", kept) if kept is not None else ()
-                about = (f"-m{self._name}: what was not committed", f"-m{KEPT}")
-                said = self._git("commit-tree", tree, *parents, *about)
-                kept, made = said.decode().strip(), made + 1
-        return kept, made
+        return self._upon(kept, made, self._git("write-tree").decode().strip())
+
+    def _upon(self, kept: str | None, made: int, tree: str) -> tuple[str | None, int]:
+        """Returns a commit of a tree upon one that may have it already, and how many were made."""
+        if kept is not None and tree == self._line(*_TREE, f"{kept}^{{tree}}"):
+            return kept, made
+        parents = ("-p", kept) if kept is not None else ()
+        about = (f"-m{self._name}: what was not committed", f"-m{KEPT}")
+        return self._git("commit-tree", tree, *parents, *about).decode().strip(), made + 1
+
+    def _but_own(self) -> list[str]:
+        return [f"--exclude={each}" for each in (self._branch, *(self._begun or ())[:1])]
+
+    def _on_branch(self, commit: str) -> str:
+        if self._begun is None:
+            return _branch(self._git, self._name, commit)
+        branch, before = self._begun
+        how = ("update-ref", "--no-deref", "-m", _KEPT)
+        self._git(*how, f"refs/heads/{branch}", no_dash(commit), before)
+        return branch
 
     def _write_again(self, paths: list[str]) -> None:
         """Writes those of the files that git tracks as the index has them."""

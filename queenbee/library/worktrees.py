@@ -98,6 +98,8 @@ class Worktrees:
         new: bool,
     ) -> Made:
         hive = self._hive
+        if name is not None and is_agent():
+            worktree_care.refuse_live(self._layout, lambda each: each.name == name)
         if bead is not None and issue_id is None and branch is None:
             return sprint_worktree(hive, hive.issue_id(bead), name or hive.actor, path=path)
         if bead is not None or name is None:
@@ -108,8 +110,6 @@ class Worktrees:
                 hint="queen worktree add --help",
             )
         checked_agent(name)
-        if is_agent():
-            worktree_care.refuse_live(self._layout, lambda each: each.name == name)
         issue = hive.issue_id(issue_id) if issue_id is not None else None
         if issue is not None and not new:
             hive.issues.check_described(issue)

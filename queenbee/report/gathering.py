@@ -114,7 +114,7 @@ def _threads(hive: Hive, begin_ms: int, left_out: list[str]) -> tuple[list[Threa
     rows = state.select({}, since_ms=begin_ms or None, newest_first=True, limit=caps.MESSAGES)
     count = len(rows)
     if count >= caps.MESSAGES:
-        count = len(state.project(("id",), {"deleted": False}))
+        count = state.count({"deleted": False})
         if count > len(rows):
             read = f"{len(rows):,} of {count:,} messages"
             left_out.append(f"Threads are made of the newest {read}.")

@@ -271,7 +271,7 @@ class Messages:
         to = self._recipient(droid)
         own = {"to": to, "deleted": False, **({"read": False} if unread else {})}
         shared = self._broadcasts(to, {}, unread=unread, since_ms=None, limit=None)
-        return len(self._store.state(KIND).project(("id",), own)) + len(shared)
+        return self._store.state(KIND).count(own) + len(shared)
 
     def recent(self, *, limit: int) -> list[Message]:
         """Returns the newest messages of the hive, whoever they are to, newest first."""
@@ -321,7 +321,7 @@ class Messages:
         to = self._recipient(droid)
         after = self._get(after).id
         with self._store.transaction() as tx:
-            tx.touch(KIND)  # Copies lines that git brought to the journal.
+            tx.touch(KIND)  # Records the lines that git brought.
         state = self._store.state(KIND)
         seen = state.first_line(after)
         assert seen is not None
@@ -498,10 +498,20 @@ class Messages:
             return []
         with self._store.transaction() as tx:
             # Only here, nobody else reads or deletes one of them meanwhile.
-            unread = self.inbox(unread=True)[::-1]
-            if wanted is not None:
-                unread = [each for each in unread if each.id in chosen]
-            return [self._mark(tx, message, {READ: tx.now}) for message in unread[:limit]]
+            if wanted is None:
+                unread = self._oldest_unread(limit)
+            else:
+                rows = self._store.state(KIND).several(chosen)
+                again = (Message(fields).seen_by(self._store.actor) for fields in rows)
+                unread = [each for each in again if not (each.read or each.deleted)]
+            unread = sorted(unread, key=lambda each: each.age)[:limit]
+            return [self._mark(tx, message, {READ: tx.now}) for message in unread]
+
+    def _oldest_unread(self, limit: int | None) -> list[Message]:
+        """Returns the oldest messages that the actor has not read, and those to everyone."""
+        to = self._store.actor
+        own = self._select({"to": to, "read": False}, limit=limit)
+        return own + self._broadcasts(to, {}, unread=True, since_ms=None, limit=None)
 
     def drop_merged(self) -> None:
         """Marks as read the unread messages that no longer hold: about landings whose commits the

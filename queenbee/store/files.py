@@ -6,15 +6,16 @@ import errno
 import os
 import time
 import zlib
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 
 from queenbee.errors import DurabilityUnknown, Unreadable, Unwritable
 from queenbee.store import safe_open
-from queenbee.store.whole_files import write_document, write_unless
+from queenbee.store.whole_files import write_document, write_while
 
 TYPE_CHECKING = False  # Spares the 9 ms that typing takes.
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
 
 Stamp = tuple[int, ...]
 """A file's inode, size in bytes and time of its last change in ns; empty without a file."""
@@ -23,6 +24,9 @@ TAIL_BYTES = 4096
 """How many bytes before a mark are compared before reading on. File systems reuse the inode of a
 file that git replaced, and lines have similar lengths: a ledger may get other lines before the same
 last one, at the same size. Comparing a page costs 1 µs."""
+_RECENT_NS, _WHOLE_SECONDS_NS = 20_000_000, 2_000_000_000
+"""A file that changed less than this before it was read may change again without another time: the
+second, where a file system notes whole seconds."""
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.01, 0.1
 """Between two looks at what is waited for. Ten in a second take 1.4 ms of processor time."""
 
@@ -276,12 +280,26 @@ class Original:
         write_document(self.path, data)
         self._add_late()
 
-    def replace_if_current(self, data: bytes) -> bool:
+    def replace_if_current(
+        self, data: bytes, turn: Callable[[], AbstractContextManager[bool]]
+    ) -> bool:
         """Replaces the content as `replace_by` does, and returns True; or returns False if another
-        program has written the file since it was read. Only the instant in which the new version
-        gets the name is not looked at.
+        program has written the file since it was read, or if `turn`, in which the new version gets
+        the name, says so. Only the instant of that is not looked at.
         """
-        if not write_unless(self.path, data, self._was_written):
+
+        @contextmanager
+        def still() -> Iterator[bool]:
+            # It is read again while nobody waits, and in the turn only if a change may not show.
+            stamp, is_settled = settled_stamp(self.path)
+            if self._was_written():
+                yield False
+                return
+            with turn() as may:
+                is_same = is_settled and settled_stamp(self.path)[0] == stamp
+                yield may and (is_same or not self._was_written())
+
+        if not write_while(self.path, data, still):
             return False
         self._add_late()
         return True
@@ -345,6 +363,22 @@ def stamp_of(path: str) -> Stamp:
 
 def _stamp(status: os.stat_result) -> Stamp:
     return status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def settled_stamp(path: str) -> tuple[list[int], bool]:
+    """Returns what changes whenever a file does, four numbers; and whether it would change if the
+    file were written now.
+    """
+    try:
+        status = os.stat(path)
+    except OSError:
+        return [0, 0, 0, 0], True
+    now_ns = time.time_ns()
+    times = status.st_mtime_ns, status.st_ctime_ns
+    is_coarse = all(each % 1_000_000_000 == 0 for each in times)
+    recent_ns = _WHOLE_SECONDS_NS if is_coarse else _RECENT_NS
+    is_settled = all(abs(now_ns - each) > recent_ns for each in times)
+    return [status.st_ino, status.st_size, *times], is_settled
 
 
 def wait_for_change(stamp: Callable[[], object], before: object, deadline_s: float) -> bool:

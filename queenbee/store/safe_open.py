@@ -222,12 +222,15 @@ def append(path: str, data: bytes) -> None:
 
 
 def sync_folder(path: str) -> None:
-    """Makes the names in a folder survive a power cut."""
+    """Makes the names in a folder survive a power cut, where the file system can do that."""
     # O_PATH gives a handle that cannot be synced: the folder is opened in it once more.
     with At(os.path.join(path, ".")) as (name, handle):
         fd = os.open(name, os.O_RDONLY | os.O_CLOEXEC, dir_fd=handle)
         try:
             os.fsync(fd)
+        except OSError as error:
+            if error.errno != errno.EINVAL:
+                raise
         finally:
             os.close(fd)
 

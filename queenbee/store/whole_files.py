@@ -17,6 +17,7 @@ from queenbee.store import safe_open
 TYPE_CHECKING = False  # Spares the 9 ms that typing takes.
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from contextlib import AbstractContextManager
     from typing import Any
 
 MAX_BYTES = 16 * 1024 * 1024
@@ -69,13 +70,14 @@ def write_document(path: str, data: bytes) -> None:
     _put(path, data, _replace, mode=_mode(path))
 
 
-def write_unless(path: str, data: bytes, refused: Callable[[], bool]) -> bool:
-    """Writes a document as `write_document` does, unless `refused()` right before the new version
-    gets its name; returns whether it did.
+def write_while(path: str, data: bytes, turn: Callable[[], AbstractContextManager[bool]]) -> bool:
+    """Writes a document as `write_document` does, but the new version gets its name in a `turn`,
+    and only if that says so; returns whether it did.
     """
 
     def change_hands(temporary: str, name: str) -> bool:
-        return not refused() and _replace(temporary, name)
+        with turn() as may:
+            return may and _replace(temporary, name)
 
     return _put(path, data, change_hands, mode=_mode(path))
 

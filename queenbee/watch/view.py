@@ -11,6 +11,7 @@ from queenbee.core.records import Message, Reservation
 from queenbee.core.text import some
 from queenbee.core.timestamps import instant_ms
 from queenbee.git.collisions.found import Collisions
+from queenbee.services.waiting.landing_turn import Lander
 from queenbee.services.work import Member
 from queenbee.watch.cells import Cell, Column, Panel, Row, Target, age, bar, cell, left, marked
 from queenbee.watch.facts import Facts
@@ -267,7 +268,7 @@ def _landings(facts: Facts, now_ms: int) -> Panel:
             (
                 marked(_LANDING[each.state], each.state),
                 cell(each.droid),
-                cell(f"on {each.target}{f': {each.doing}' if each.doing else ''}"),
+                cell(_of_landing(each)),
                 Cell(age(instant_ms(each.since) or 0, now_ms)),
             ),
             Target(droid=each.droid),
@@ -284,6 +285,11 @@ def _landings(facts: Facts, now_ms: int) -> Panel:
         )
         rows.append(Row(done.id, cells, Target(done.issue_id, droid=done.droid)))
     return Panel("landings", "Landings and completions", LANDINGS, rows, "Nothing was done yet.")
+
+
+def _of_landing(lander: Lander) -> str:
+    took = f", last check {lander.check_s:.0f} s" if lander.check_s else ""
+    return f"on {lander.target}{took}{f': {lander.doing}' if lander.doing else ''}"
 
 
 def _checks(facts: Facts, now_ms: int) -> Panel:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ from queenbee import Hive
 from queenbee.errors import Conflict, InvalidInput, NotFound
 from queenbee.git.ownership import bead_branches
 from queenbee.git.worktrees.bead_place import BeadPlace, bead_place, sprint_worktree
+from queenbee.store.droids import roster
+from queenbee.store.droids.liveness import described
 
 FIXTURES = Path(__file__).parents[1] / "documents" / "fixtures" / "sprint"
 
@@ -305,3 +308,17 @@ def test_a_branch_that_was_made_for_a_bead_that_names_it_is_merged(repo: Path) -
     hive = beads(repo, merge, other)
     commit_file(Path(sprint_worktree(hive, "bd-2", "ui").path), "a.txt", "x\n")
     assert bead_place(hive, hive.issues.get("bd-1")).merges == ["sprint/a"]
+
+
+def test_no_client_takes_the_name_of_a_live_agent_for_a_bead(
+    repo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hive = beads(repo, row(repo))
+    team = {"path": str(repo), "supervisor": described(os.getpid())}
+    roster.write(hive.layout, roster.Entry("ui", team))
+    monkeypatch.setenv("CLAUDECODE", "1")
+    queen = QuickQueen(repo)
+    for words in (("ui",), ("ui", "--bead", "bd-1")):
+        refused = queen("worktree", "add", *words)
+        assert (refused.code, "which queen start looks after" in refused.err) == (5, True), refused
+    assert queen("worktree", "add", "api", "--bead", "bd-1").code == 0

@@ -14,6 +14,7 @@ from hives import QuickQueen, add_hook, commit_file, git, write_lines
 from queenbee import Hive
 from queenbee.documents.ralph.bead_files import find_bead, update_bead
 from queenbee.git.landed import commit_records
+from queenbee.git.objects import Objects
 from queenbee.workflows.running import bead_folders
 
 TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
@@ -92,6 +93,27 @@ def test_what_was_committed_before_is_not_judged_again(hive: Hive, repo: Path) -
     write_lines(repo / ".beads" / "issues.jsonl", {"id": "q-3", "title": "Three"})
     assert commit_records(hive, is_end=False) == ""
     assert "q-3" in git(repo, "show", "HEAD:.beads/issues.jsonl")
+
+
+def test_others_write_while_git_gets_the_records_and_no_part_of_that_is_committed(
+    hive: Hive, repo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = Hive.open(repo, droid="db", env={})
+    other.layout.settings.lock_timeout_s = 1
+    path = ".beads/queen_assignments.jsonl"
+    before = (repo / path).read_text()
+    read = Objects.read
+
+    def meanwhile(self: Objects, name: str) -> tuple[str, str, bytes] | None:
+        monkeypatch.undo()
+        other.assignments.claim("q-2")
+        return read(self, name)
+
+    write_lines(repo / ".beads" / "issues.jsonl", {"id": "q-2", "title": "Two", "status": "open"})
+    monkeypatch.setattr(Objects, "read", meanwhile)
+    commit_records(hive, is_end=False)
+    assert git(repo, "show", f"HEAD:{path}") == before
+    assert "q-2" in (repo / path).read_text()
 
 
 def bead(repo: Path, hive: Hive, name: str) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 from functools import partial
 from pathlib import Path
@@ -246,6 +247,39 @@ def test_both_sides_of_a_conflict_that_no_commit_has_are_kept(
     repo = Path(hive.layout.tree)
     kept = git(repo, "log", "-p", "--glob=refs/heads/unfinished/*")
     assert "+of the patch" in kept and "+staged" in kept
+
+
+@pytest.mark.parametrize("is_conflict", [False, True])
+def test_what_only_the_index_has_outlives_whoever_is_killed_once_the_files_are_in_it(
+    hive: Hive, tree: Path, monkeypatch: pytest.MonkeyPatch, is_conflict: bool
+) -> None:
+    if is_conflict:
+        (tree / "a.txt").write_text("of the patch\n")
+        patch = tree.with_name("patch")
+        patch.write_text(git(tree, "diff"))
+    (tree / "a.txt").write_text("staged\n")
+    git(tree, "add", "a.txt")
+    if is_conflict:
+        with pytest.raises(AssertionError):
+            git(tree, "apply", "--3way", str(patch))
+    (tree / "a.txt").write_text("typed\n")
+    add = unfinished.add_taken
+
+    def killed(*words: Any) -> None:
+        add(*words)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    monkeypatch.setattr(unfinished, "add_taken", killed)
+    child = os.fork()
+    if child == 0:
+        put_back(hive, tree)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+    monkeypatch.undo()
+    remove(hive, "ui", force=True)
+    kept = git(Path(hive.layout.tree), "log", "-p", "--glob=refs/heads/unfinished/*")
+    for each in ["staged", "typed", *["of the patch"] * is_conflict]:
+        assert f"+{each}\n" in kept
 
 
 @pytest.mark.parametrize("is_removed", [False, True])

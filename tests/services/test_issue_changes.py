@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -304,6 +305,26 @@ class TestOtherPrograms:
         export_issues(hive)
         assert not tracker.exists()
         assert list(hive.issues.ids()) == []
+
+
+class TestAnExport:
+    def test_keeps_nobody_waiting_and_undoes_no_change_made_meanwhile(
+        self, hive: Hive, tracker: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        new(hive, "qb-1")
+        other = Hive.open(hive.layout.root, droid="db", env={})
+        other.layout.settings.lock_timeout_s = 1
+        sync = os.fsync
+
+        def meanwhile(fd: int) -> None:
+            if any(tracker.parent.glob(".issues.jsonl.*")):
+                monkeypatch.undo()
+                Tracker(other).edit("qb-1", title="Later")
+            sync(fd)
+
+        monkeypatch.setattr(os, "fsync", meanwhile)
+        export_issues(hive)
+        assert hive.issues.get("qb-1").title == titles(tracker)["qb-1"] == "Later"
 
 
 class TestARow:

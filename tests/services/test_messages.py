@@ -373,6 +373,12 @@ def test_reading_a_few_marks_only_the_oldest(hive: Hive, reviewer: Hive) -> None
     assert [m.id for m in reviewer.messages.inbox(unread=True)] == [third.id]
 
 
+def test_reading_a_few_takes_those_to_everyone_by_their_age(hive: Hive, reviewer: Hive) -> None:
+    sent = [send(hive, to=to, body=to) for to in ("@all", "reviewer", "reviewer", "@all")]
+    for some in (sent[:2], sent[2:]):
+        assert [each.id for each in reviewer.messages.read_unread(limit=2)] == [m.id for m in some]
+
+
 def test_reading_where_nothing_is_unread_writes_nothing(
     hive: Hive, reviewer: Hive, beads: Path
 ) -> None:

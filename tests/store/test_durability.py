@@ -6,7 +6,9 @@ import contextlib
 import errno
 import fcntl
 import gc
+import mmap
 import os
+import stat
 
 import pytest
 from raw_files import content, remembered
@@ -150,6 +152,46 @@ class TestASyncThatFails:
         assert len(os.listdir("/proc/self/fd")) == before
         monkeypatch.undo()
         assert hive.messages.send("api", "afterwards")
+
+
+@pytest.mark.linux
+class TestWhereNoLogCanBeKept:
+    """Some shared folders let no processes share the pages of a file, as SQLite's log needs."""
+
+    @pytest.fixture
+    def hive(self, tmp_path, monkeypatch):
+        def refused(*_):
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+
+        monkeypatch.setattr(mmap, "mmap", refused)
+        return open_hive(tmp_path)
+
+    def test_a_write_is_on_disk_once_its_journal_has_no_name(self, hive, syncs):
+        hive.messages.send("api", "hello")
+        assert syncs == [(hive.layout.state_dir, False)]
+        assert not os.path.exists(hive.layout.memory_path + "-wal")
+
+    def test_a_folder_that_knows_no_sync_refuses_no_write(self, tmp_path, monkeypatch):
+        fsync = os.fsync
+
+        def knows_files_only(fd):
+            if stat.S_ISDIR(os.fstat(fd).st_mode):
+                raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+            fsync(fd)
+
+        monkeypatch.setattr(os, "fsync", knows_files_only)
+        hive = open_hive(tmp_path)
+        hive.messages.send("api", "hello")
+        assert [each.body for each in hive.messages.sent()] == ["hello"]
+
+    def test_a_sync_that_fails_is_reported(self, hive, monkeypatch):
+        def fails(fd):
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+        hive.messages.send("api", "the first write makes the folders")
+        monkeypatch.setattr(os, "fsync", fails)
+        with pytest.raises(DurabilityUnknown, match="did not confirm"):
+            hive.messages.send("api", "hello")
 
 
 class TestTwoLedgersInOneTurn:

@@ -7,7 +7,7 @@ import json
 import os
 import tempfile
 import time
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -36,8 +36,12 @@ def path(tmp_path: Path) -> str:
     return str(tmp_path / "issues.jsonl")
 
 
+def replace(path: str, *edits: Edit) -> None:
+    replace_rows(path, lambda: edits, lambda: nullcontext(True))
+
+
 def put(path: str, *rows: dict[str, object]) -> bytes:
-    replace_rows(path, [Edit(row) for row in rows])
+    replace(path, *map(Edit, rows))
     return Path(path).read_bytes()
 
 
@@ -99,7 +103,7 @@ class TestReplacing:
     def test_takes_a_field_away(self, path: str) -> None:
         write_lines(Path(path), {"id": "qb-1", "status": "closed", "closed_at": "now"})
         was = {"id": "qb-1", "status": "closed", "closed_at": "now"}
-        replace_rows(path, [Edit({"id": "qb-1", "status": "open"}, was)])
+        replace(path, Edit({"id": "qb-1", "status": "open"}, was))
         assert Path(path).read_bytes() == b'{"id":"qb-1","status":"open"}\n'
 
     def test_changes_nothing_where_the_row_is_already_so(self, path: str) -> None:
@@ -127,7 +131,7 @@ class TestReplacing:
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr(os, "fsync", full)
                 with pytest.raises(Unwritable, match="No space left"):
-                    replace_rows(str(file), [Edit({"id": "a"}), Edit({"id": "b"})])
+                    replace(str(file), Edit({"id": "a"}), Edit({"id": "b"}))
             assert file.read_bytes() == b"old\n"
             assert os.listdir(folder) == ["issues.jsonl"]
 
@@ -136,12 +140,14 @@ class TestReplacing:
         other.write_bytes(b"mine\n")
         Path(path).symlink_to(other)
         with pytest.raises((Unreadable, Unwritable)):
-            replace_rows(path, [Edit({"id": "x"})])
+            replace(path, Edit({"id": "x"}))
         assert other.read_bytes() == b"mine\n"
         assert Path(path).is_symlink()
 
     def test_removes_what_a_writer_left_that_was_killed(self, path: str, tmp_path: Path) -> None:
-        Path(unfinished(path)).write_bytes(b"half")
+        left = Path(unfinished(path))
+        left.write_bytes(b"half")
+        os.utime(left, (0, 0))
         put(path, {"id": "x"})
         assert os.listdir(tmp_path) == ["issues.jsonl"]
 
@@ -153,7 +159,7 @@ class TestReplacing:
         theirs = b'{"id":"qb-1","title":"old","notes":"new"}\n{"id":"qb-2"}\n'
         written_during_a_write(path, theirs, in_place, monkeypatch)
         ours = {"id": "qb-1", "title": "NEW", "notes": "old"}
-        replace_rows(path, [Edit(ours, {**ours, "title": "old"})])
+        replace(path, Edit(ours, {**ours, "title": "old"}))
         assert Path(path).read_bytes() == theirs.replace(b'"title":"old"', b'"title":"NEW"')
 
     def test_notices_another_content_of_the_same_size_and_time(
@@ -162,7 +168,7 @@ class TestReplacing:
         Path(path).write_bytes(b'{"id":"qb-1","n":1}\n')
         theirs = b'{"id":"qb-1","n":2}\n'
         written_during_a_write(path, theirs, True, monkeypatch, time_ns=os.stat(path).st_mtime_ns)
-        replace_rows(path, [Edit({"id": "qb-1", "t": 1}, {"id": "qb-1"})])
+        replace(path, Edit({"id": "qb-1", "t": 1}, {"id": "qb-1"}))
         assert Path(path).read_bytes() == b'{"id":"qb-1","n":2,"t":1}\n'
 
     def test_keeps_what_another_program_adds_at_the_last_moment(
@@ -193,7 +199,7 @@ class TestReplacing:
 
         monkeypatch.setattr(os, "fsync", rewritten)
         with pytest.raises(Busy, match="again and again"):
-            replace_rows(path, [Edit({"id": "x"})])
+            replace(path, Edit({"id": "x"}))
         assert b"x" not in Path(path).read_bytes()
 
 

@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import stat
+from contextlib import contextmanager
 
 import pytest
 from raw_files import content
@@ -152,13 +153,14 @@ def unsupported(*_args, **_at):
 def test_a_folder_that_git_removes_meanwhile_is_made_again(tmp_path):
     path = tmp_path / "beads" / "issues.jsonl"
 
+    @contextmanager
     def removed_once():
         if not removed:
             removed.append(path.parent)
             shutil.rmtree(path.parent)
-        return False
+        yield True
 
     removed = []
-    assert whole_files.write_unless(str(path), b"x\n", removed_once)
+    assert whole_files.write_while(str(path), b"x\n", removed_once)
     assert path.read_bytes() == b"x\n"
     assert os.listdir(path.parent) == [path.name]

@@ -10,6 +10,9 @@ from textual.color import Color
 from textual.pilot import Pilot
 
 from queenbee import Hive
+from queenbee.core.timestamps import format_ms
+from queenbee.services.waiting.landing_turn import Lander
+from queenbee.services.work import screen
 from queenbee.store import safe_open
 from queenbee.store.droids import presence, roster
 from queenbee.store.droids.liveness import described
@@ -38,6 +41,20 @@ def test_an_agent_of_a_team_that_has_ended_has_its_client(team: Hive) -> None:
 
     async def steps(pilot: Pilot[None]) -> None:
         await shows(pilot, "no issue, no lease · codex")
+
+    drive(team, steps, (160, 50))
+
+
+def test_a_landing_says_how_long_the_last_check_took(
+    team: Hive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    since = format_ms(team.now_ms() - 3000)
+    under_way = Lander("amber", "main", since, "landing", "12 passed", 41.6)
+    monkeypatch.setattr(screen, "_landing", lambda _: [under_way])
+
+    async def steps(pilot: Pilot[None]) -> None:
+        await pilot.press("6")
+        await shows(pilot, "on main, last check 42 s: 12 passed")
 
     drive(team, steps, (160, 50))
 

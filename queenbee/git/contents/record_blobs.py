@@ -13,7 +13,7 @@ import json
 import os
 import re
 import shutil
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -42,9 +42,9 @@ from queenbee.store.git_trees import git_tree
 from queenbee.store.whole_files import recall
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
-    from queenbee.store.layout import Layout
+    from queenbee.services.open_store import Store
 
 _LEDGER = re.compile(r"\.beads/(?:archive/)?queen_([a-z]+)(?:\.\d+)?\.jsonl")
 _TRACKER = ".beads/issues.jsonl"
@@ -193,9 +193,10 @@ def is_bead(path: str) -> bool:
     return _BEAD.fullmatch(path) is not None
 
 
-def records_of(layout: Layout, root: str, commit: str, paths: Iterable[str]) -> Records:
+def records_of(store: Store, root: str, commit: str, paths: Sequence[str]) -> Records:
     """Reads records below the top of a worktree, and writes those that may be committed to git as
-    blobs; `commit` has what was committed before. Raises `ExternalFailure`.
+    blobs; `commit` has what was committed before. The lines are those of one moment: the turn at
+    writing is only needed to open the files. Raises `Busy` and `ExternalFailure`.
     """
     import tempfile  # noqa: PLC0415 - start-up
 
@@ -203,11 +204,15 @@ def records_of(layout: Layout, root: str, commit: str, paths: Iterable[str]) -> 
     fit: list[str] = []
     left_out: list[str] = []
     stays = set[str]()
-    noted = recall(bead_notes(layout))
+    noted = recall(bead_notes(store.layout))
     written = noted if isinstance(noted, dict) else {}
-    with Objects(root) as objects, tempfile.TemporaryDirectory() as folder:
+    with ExitStack() as ending:
+        with store.transaction():  # No line is half written, and of no write is only a part here.
+            ledgers = {path: _opened(root, path, ending) for path in paths if _grows(path)}
+        objects = ending.enter_context(Objects(root))
+        folder = ending.enter_context(tempfile.TemporaryDirectory())
         for path in paths:
-            data = _content(os.path.join(root, path))
+            data = ledgers[path]() if path in ledgers else _content(os.path.join(root, path))
             if is_bead(path):
                 # A draft of somebody's is nothing to tell of.
                 if written.get(path.removeprefix(".beads/")) != digest(data):
@@ -299,6 +304,21 @@ def once(pairs: list[tuple[str, object]]) -> dict[str, object]:
     if len(fields) < len(pairs):
         raise Unusable("a field is in it twice")
     return fields
+
+
+def _grows(path: str) -> bool:
+    """Returns whether a file gets lines, or other ones, in the turn at writing."""
+    return os.path.dirname(path) == ".beads"
+
+
+def _opened(root: str, path: str, ending: ExitStack) -> Callable[[], bytes | None]:
+    """Opens a file; returns what reads what is in it now: it grows, or another takes its name."""
+    try:
+        fd = safe_open.open_file(os.path.join(root, path), os.O_RDONLY)
+    except (OSError, Unreadable):
+        return lambda: None
+    file, size = ending.enter_context(os.fdopen(fd, "rb")), os.fstat(fd).st_size
+    return lambda: file.read(size)
 
 
 def _content(path: str) -> bytes | None:

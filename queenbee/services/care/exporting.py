@@ -6,6 +6,7 @@ In between, the file stays as git has it, so that `git pull` finds nothing in it
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from queenbee.core.kinds import ISSUES
@@ -14,7 +15,7 @@ from queenbee.store.codec import fits
 from queenbee.store.tracker.issues_write import replace_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterator
 
     from queenbee.services.open_store import Store
 
@@ -32,11 +33,40 @@ def export_issues(store: Store, *, again: Collection[str] = ()) -> int:
     with store.transaction() as tx:
         tx.touch(ISSUES)
         tx.keep_issues("changed")
-    with store.transaction():
-        tracker = store.tracker()
+    export = _Export(store, again)
+    replace_rows(tracker.path, export.edits, export.turn)
+    return export.count
+
+
+class _Export:
+    """The rows of one export. The file is made without the turn at writing, which others need."""
+
+    count = 0
+
+    def __init__(self, store: Store, again: Collection[str]) -> None:
+        self._store = store
+        self._again = again
+
+    def edits(self) -> list[Edit]:
+        """Returns the changes of the file, as of now."""
+        tracker = self._store.tracker()
+        self._version = tracker.version
         # What others made too large for a line is shown, and stays in the file as it is.
         edits = [Edit(row, filed) for row, filed in tracker.unfiled() if fits(row)]
-        rows = tracker.rows(again, exact=True).values()
         changes = [each for each in edits if each.changes]
-        replace_rows(tracker.path, [*changes, *(Edit(row, row) for row in rows)])
-    return len(changes)
+        self.count = len(changes)
+        rows = tracker.rows(self._again, exact=True).values()
+        found = [*changes, *(Edit(row, row) for row in rows)]
+        self._ids = {each.issue_id for each in found}
+        return found
+
+    @contextmanager
+    def turn(self) -> Iterator[bool]:
+        """Has the turn; yields whether these rows still count. An older one in the file would be
+        read as a change that somebody made there.
+        """
+        with self._store.transaction():
+            tracker, (memory, number) = self._store.tracker(), self._version or ("", 0)
+            is_same = (tracker.version or ("",))[0] == memory
+            changed = tracker.changed_since(number) if is_same else None
+            yield changed is not None and self._ids.isdisjoint(changed)

@@ -32,20 +32,17 @@ def status(store: Store) -> list[dict[str, object]]:
     it, and where the memory is.
     """
     database = store.engine.memory.database
-    rows: list[dict[str, object]] = []
-    for kind in store.kinds():
-        records = len(store.state(kind).project(("id",), {}))
-        rows.append(
-            {
-                "kind": kind,
-                "ledger_bytes": size_of(store.layout.ledger_path(kind)),
-                "lines": database.ask("SELECT count(*) FROM lines WHERE kind = ?", kind)[0][0],
-                "records": records,
-                "memory": database.path,
-                "memory_bytes": database.size_bytes(),
-            }
-        )
-    return rows
+    return [
+        {
+            "kind": kind,
+            "ledger_bytes": size_of(store.layout.ledger_path(kind)),
+            "lines": database.ask("SELECT count(*) FROM lines WHERE kind = ?", kind)[0][0],
+            "records": store.state(kind).count({}),
+            "memory": database.path,
+            "memory_bytes": database.size_bytes(),
+        }
+        for kind in store.kinds()
+    ]
 
 
 def rebuild(store: Store) -> list[dict[str, object]]:

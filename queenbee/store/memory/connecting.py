@@ -6,8 +6,10 @@ from this process.
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
 
+from queenbee.store import safe_open
 from queenbee.store.memory import sqlite
 
 WAIT_S = 30.0
@@ -33,6 +35,26 @@ def close_as_it_is(db: sqlite.Connection, path: str) -> None:
         finally:
             last.close()
     db.close()
+
+
+def can_share_pages(path: str) -> bool:
+    """Returns whether processes can share the pages of a file beside this one, as those of a log
+    do. Some shared folders know no such thing, and SQLite only notices once the file has the log.
+    """
+    from mmap import mmap  # noqa: PLC0415 - start-up
+
+    trial = f"{path}-trial"
+    try:
+        fd = safe_open.open_file(trial, os.O_RDWR | os.O_CREAT)
+        try:
+            os.ftruncate(fd, 1)
+            mmap(fd, 1).close()
+        finally:
+            os.close(fd)
+            safe_open.unlink(trial)
+    except OSError:
+        return False
+    return True
 
 
 def pragma(db: sqlite.Connection, name: str) -> int:

@@ -18,7 +18,13 @@ from queenbee.errors import InvalidInput, StoreError
 from queenbee.store import safe_open
 from queenbee.store.files import size_of, stamp_of
 from queenbee.store.memory import connecting, sqlite, tables
-from queenbee.store.memory.connecting import close_as_it_is, connect, connected_to_read, pragma
+from queenbee.store.memory.connecting import (
+    can_share_pages,
+    close_as_it_is,
+    connect,
+    connected_to_read,
+    pragma,
+)
 
 TYPE_CHECKING = False  # Spares the 9 ms that typing takes.
 if TYPE_CHECKING:
@@ -316,13 +322,17 @@ class Database:
 
     def sync(self) -> None:
         """Returns when every commit so far is on disk. Raises `OSError`."""
-        # Without its log, a file was written at each commit.
-        with suppress(FileNotFoundError):
+        try:
             fd = safe_open.open_file(self.path + "-wal", os.O_RDONLY)
-            try:
-                getattr(os, "fdatasync", os.fsync)(fd)
-            finally:
-                os.close(fd)
+        except FileNotFoundError:
+            # Without a log, SQLite waits for all of a commit but its last step: it removes the
+            # journal, and one that is back after a power cut would undo the commit.
+            safe_open.sync_folder(os.path.dirname(self.path))
+            return
+        try:
+            getattr(os, "fdatasync", os.fsync)(fd)
+        finally:
+            os.close(fd)
 
     def keep_log(self) -> None:
         """Has the file keep a log, so that nobody who reads waits for who writes. Where it cannot,
@@ -335,7 +345,9 @@ class Database:
             db = self.db
             while not self._keeps_log and self.is_durable:
                 try:
-                    db.execute("PRAGMA journal_mode = WAL")
+                    [mode] = db.execute("PRAGMA journal_mode").fetchone()
+                    if mode != "wal" and can_share_pages(self.path):
+                        db.execute("PRAGMA journal_mode = WAL")
                     self._keeps_log = True
                 except sqlite.OperationalError as error:  # Another process has it, for a moment.
                     if not is_busy(error) or time.monotonic() > deadline_s:

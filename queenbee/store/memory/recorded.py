@@ -278,6 +278,12 @@ class Recorded:
         names = ", ".join(f'"{column}"' for column in columns)
         return self._ask(f"SELECT {names} FROM {self._name} AS r WHERE {where}", *values)  # noqa: S608
 
+    def count(self, equals: Mapping[str, object]) -> int:
+        """Returns how many records have these values."""
+        where, values = self._where(equals)
+        rows = self._ask(f"SELECT count(*) FROM {self._name} AS r WHERE {where}", *values)  # noqa: S608
+        return whole_number(rows[0][0])
+
     def distinct(self, column: str) -> set[object]:
         """Returns the values of a field."""
         assert column in self._kind.columns

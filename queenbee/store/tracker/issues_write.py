@@ -18,38 +18,45 @@ from queenbee.store.issues_file import exactly
 from queenbee.store.whole_files import sweep
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Callable, Collection, Sequence
+    from contextlib import AbstractContextManager
 
     from queenbee.core.fold import Fields
     from queenbee.core.row_edits import Edit
 
 _ATTEMPTS = 20
+_UNFINISHED_FOR_S = 60.0
 _ESCAPES = (b"\\u", b"\\/")
 """An id may be written with these, and is then not found as it is."""
 _FEW = 16
 """For so many ids, looking for them in a line takes less time than decoding it."""
 
 
-def replace_rows(path: str, edits: Sequence[Edit]) -> bool:
+def replace_rows(
+    path: str,
+    edits: Callable[[], Sequence[Edit]],
+    turn: Callable[[], AbstractContextManager[bool]],
+) -> bool:
     """Makes the edits, all of them or none, on disk when it returns; returns whether that changed
-    anything. Needs the hive's lock.
+    anything. `turn` has the hive's lock while the new file gets its name, and says whether the
+    edits still hold: if not, they are asked for again.
 
-    Raises `Unwritable`, `Unreadable`, and `Busy` if another program does not stop writing the file.
+    Raises `Unwritable`, `Unreadable`, and `Busy` if others do not stop changing rows.
     """
     folder, name = os.path.split(path)
-    sweep(folder, f".{name}.")  # Of writers that were killed: nobody else writes now.
+    sweep(folder, f".{name}.", older_than_s=_UNFINISHED_FOR_S)  # Of writers that were killed.
     for _ in range(_ATTEMPTS):
-        original = Original(path)
+        wanted, original = edits(), Original(path)
         try:
-            data = edited(original.data, edits)
+            data = edited(original.data, wanted)
             if data == original.data:
                 return False
-            if original.replace_if_current(data):
+            if original.replace_if_current(data, turn):
                 return True
         finally:
             original.close()
     raise Busy(
-        f"another program rewrites {path} again and again",
+        f"other programs change the rows of {path} again and again",
         hint="try again; nothing was written",
         path=path,
     )

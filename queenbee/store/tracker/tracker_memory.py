@@ -8,8 +8,6 @@ section "Issues"; ADR 0043.
 from __future__ import annotations
 
 import json
-import os
-import time
 
 from queenbee.core.beads import supersedes
 from queenbee.core.fold import Table
@@ -24,7 +22,7 @@ from queenbee.store.codec import (
     pack,
     without_collection,
 )
-from queenbee.store.files import START, read_after, split_lines
+from queenbee.store.files import START, read_after, settled_stamp, split_lines
 from queenbee.store.issues_file import exactly, unreadable_in, unreadable_row
 from queenbee.store.memory import sqlite
 from queenbee.store.memory.database import batches, checked, sum_of_line, whole_number
@@ -47,9 +45,6 @@ if TYPE_CHECKING:
 _KNOWN = "SELECT id, filed, base, torn FROM issue_rows"
 _UNKNOWN = b""
 """As `base`: nobody knows what the file had before."""
-_RECENT_NS, _WHOLE_SECONDS_NS = 20_000_000, 2_000_000_000
-"""A file that changed less than this before it was read may change again without another time: the
-second, where a file system notes whole seconds."""
 
 
 class _Row:
@@ -96,7 +91,7 @@ class TrackerMemory:
         self._memory.asked(lambda: _as_made(self._refreshed))
 
     def _refreshed(self) -> None:
-        stamp, is_settled = _stamp(self.path)
+        stamp, is_settled = settled_stamp(self.path)
         is_owned = self.is_owned()
         ledger = [self._database.number(f"{each} {ISSUES}") for each in ("born", "change")]
         expected = json.dumps([*stamp, is_owned, *ledger])
@@ -466,19 +461,3 @@ def _newest(
         if other is None or other == line or supersedes(decode(line), decode(other)):
             found[key] = line
     return found
-
-
-def _stamp(path: str) -> tuple[list[int], bool]:
-    """Returns what changes whenever a file does, four numbers; and whether it would change if the
-    file were written now.
-    """
-    try:
-        status = os.stat(path)
-    except OSError:
-        return [0, 0, 0, 0], True
-    now_ns = time.time_ns()
-    times = status.st_mtime_ns, status.st_ctime_ns
-    is_coarse = all(each % 1_000_000_000 == 0 for each in times)
-    recent_ns = _WHOLE_SECONDS_NS if is_coarse else _RECENT_NS
-    is_settled = all(abs(now_ns - each) > recent_ns for each in times)
-    return [status.st_ino, status.st_size, *times], is_settled

@@ -72,8 +72,7 @@ def _with_records(
         git("read-tree", no_dash(commit), cwd=main, repository=asked)
         if since:
             put_in_index(main, target, tip, since, asked)
-        with store.transaction():  # No line is half written.
-            records = records_of(store.layout, main, commit, paths)
+        records = records_of(store, main, commit, paths)
         paths = [*records.blobs]
         if not (paths or since):
             return commit, ()
