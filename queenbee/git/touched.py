@@ -8,6 +8,7 @@ A file counts until its change is on the main branch, also after its droid compl
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
@@ -19,7 +20,7 @@ from queenbee.core.records import Reservation
 from queenbee.core.text import mentioned, named, one_line, some, suggested
 from queenbee.errors import ExternalFailure, NoHive, QueenError, Unreadable
 from queenbee.git.lines import CHANGES, hunks, overlaps
-from queenbee.git.run import names_in, user_git
+from queenbee.git.run import git, names_in, user_git
 from queenbee.git.unmerged import ADDED, CHANGED, DELETED, Neighbours
 from queenbee.services import work as loop
 from queenbee.services.leases.edits import is_exempt
@@ -239,11 +240,8 @@ class Checked:
         return {**self.status.to_dict(), "touched_by": [each.to_dict() for each in self.others]}
 
 
-def by_others(
-    hive: Services, paths: Iterable[str], *, budget_s: float = BUDGET_S, but_main: bool = False
-) -> Seen:
-    """Returns the unmerged work of other worktrees in files, named from the root; `but_main` if the
-    main worktree is known to have none.
+def by_others(hive: Services, paths: Iterable[str], *, budget_s: float = BUDGET_S) -> Seen:
+    """Returns the unmerged work of other worktrees in files, named from the root.
 
     It is exact for the moment, except for the worktrees in `unlooked`. Never fails: where git
     does not answer, nothing is known.
@@ -252,23 +250,9 @@ def by_others(
     if not wanted or not are_several(hive.layout):
         return Seen()
     found = Neighbours(hive.layout, budget_s=budget_s)
-    others = [each for each in found.others if each.linked or not but_main]
     alone = len(wanted) == 1
-    met = [(o, path) for o in others for path in wanted if found.has(o, path, alone=alone)]
+    met = [(o, path) for o in found.others for path in wanted if found.has(o, path, alone=alone)]
     return _seen(hive, found, met)
-
-
-def is_brought(touch: Touch, commit: str) -> bool:
-    """Returns whether a file is not committed there, and is as a commit has it: git is just
-    bringing that worktree to it, or whoever works there has made the same change.
-    """
-    if touch.committed:
-        return False
-    there = ("cat-file", "blob", no_dash(f"{commit}:{touch.path}"))
-    status, blob, _ = user_git(*there, cwd=touch.owner.place.path, repository={})
-    if touch.how == DELETED:
-        return status != 0
-    return status == 0 and blob == _content(touch.owner.place, touch.path)
 
 
 def check(
@@ -415,11 +399,12 @@ def _note_empty(hive: Services) -> None:
     from queenbee.git.ownership import note_emptied  # noqa: PLC0415 - start-up
 
     commits = no_dash(f"{target_ref(hive.layout)}..HEAD")
-    ahead = user_git("rev-list", "--max-count=1", commits, "--", cwd=hive.layout.tree)
-    asked = ("status", "--porcelain", "--untracked-files=normal", "--", ":(exclude).beads")
-    dirty = user_git(*asked, cwd=hive.layout.tree)
-    if ahead[:2] == dirty[:2] == (0, b"") and hive.layout.git_dir is not None:
-        note_emptied(hive.layout.git_dir, hive.now_ms())
+    ahead = ("rev-list", "--max-count=1", commits, "--")
+    dirty = ("status", "--porcelain", "--untracked-files=normal", "--", ":(exclude).beads")
+    with suppress(ExternalFailure):  # A FIFO that is called `.gitattributes`, too.
+        left = any(git(*asked, cwd=hive.layout.tree) for asked in (ahead, dirty))
+        if not left and hive.layout.git_dir is not None:
+            note_emptied(hive.layout.git_dir, hive.now_ms())
 
 
 def _add_work(hive: Services, begin: Begin) -> None:
