@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from bench.results import Row
 
-GOALS = {1: {"share": 0.6}, 8: {"share": 0.5, "p99": 30, "fairness": 0.8}}
+GOALS = {1: {"share": 0.3}, 8: {"share": 0.5, "p99": 30, "fairness": 0.8}}
 
 _LINE = b'{"id":"qm-0","body":"' + b"x" * 280 + b'"}\n'
 

@@ -1,7 +1,7 @@
 """Every kind of record in one place: its ids, view and index, and what other layers need.
 
 To add a kind, add a class here and to `KINDS`, a view to `core.records`, and a service. Ledger,
-journal, index, doctor and history accept any kind, also one that only another version knows.
+memory, doctor and history accept any kind, also one that only another version knows.
 """
 
 from __future__ import annotations

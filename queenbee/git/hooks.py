@@ -14,7 +14,7 @@ import os
 import re
 import sys
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 
 from queenbee.core.text import named
 from queenbee.errors import Conflict, NotFound, Unreadable, Unwritable
@@ -106,10 +106,6 @@ class HookState:
     path: str
     chained: str | None
     """The hook that was there before and runs after the guard, or None."""
-
-    def to_dict(self) -> dict[str, object]:
-        """Returns the state as plain values."""
-        return asdict(self)
 
 
 class HookFolder:

@@ -239,11 +239,8 @@ class Checked:
         return {**self.status.to_dict(), "touched_by": [each.to_dict() for each in self.others]}
 
 
-def by_others(
-    hive: Services, paths: Iterable[str], *, budget_s: float = BUDGET_S, but_main: bool = False
-) -> Seen:
-    """Returns the unmerged work of other worktrees in files, named from the root; `but_main` if the
-    main worktree is known to have none.
+def by_others(hive: Services, paths: Iterable[str], *, budget_s: float = BUDGET_S) -> Seen:
+    """Returns the unmerged work of other worktrees in files, named from the root.
 
     It is exact for the moment, except for the worktrees in `unlooked`. Never fails: where git
     does not answer, nothing is known.
@@ -252,23 +249,9 @@ def by_others(
     if not wanted or not are_several(hive.layout):
         return Seen()
     found = Neighbours(hive.layout, budget_s=budget_s)
-    others = [each for each in found.others if each.linked or not but_main]
     alone = len(wanted) == 1
-    met = [(o, path) for o in others for path in wanted if found.has(o, path, alone=alone)]
+    met = [(o, path) for o in found.others for path in wanted if found.has(o, path, alone=alone)]
     return _seen(hive, found, met)
-
-
-def is_brought(touch: Touch, commit: str) -> bool:
-    """Returns whether a file is not committed there, and is as a commit has it: git is just
-    bringing that worktree to it, or whoever works there has made the same change.
-    """
-    if touch.committed:
-        return False
-    there = ("cat-file", "blob", no_dash(f"{commit}:{touch.path}"))
-    status, blob, _ = user_git(*there, cwd=touch.owner.place.path, repository={})
-    if touch.how == DELETED:
-        return status != 0
-    return status == 0 and blob == _content(touch.owner.place, touch.path)
 
 
 def check(

@@ -349,12 +349,10 @@ class Neighbours:
         if path is None or known is None or known.cut or is_merging or not _is_large(other):
             return None
         if (known := self._with_commits(other, lambda _: True)) is not None:
-            one = ("--", f":(top,literal){path}")
-            said = git(*STATUS, *one, cwd=other.path, config=config, repository={},
-                       limit_s=self.limit_s)  # fmt: skip
+            now = uncommitted(other, None, config, [path], limit_s=self.limit_s)
             for kept in (known.changed, known.lines):
                 kept.pop(path, None)
-            known.changed |= Status(said).changed
+            known.changed |= now.changed
         return known
 
     def _current(
@@ -471,11 +469,8 @@ def look(
     `config` overrides the repository's own, and `before` is what was found before.
     """
     index, at_ns = _index(other), time.time_ns()
-    said = git(*STATUS, cwd=other.path, config=config, repository={}, limit_s=limit_s)
-    status, took_ns = Status(said), time.time_ns() - at_ns
-    if os.path.exists(os.path.join(other.git_dir, "MERGE_HEAD")):
-        own = status.untracked | _merged_otherwise(other.path, target, config, limit_s)
-        status.changed = {path: how for path, how in status.changed.items() if path in own}
+    status = uncommitted(other, target, config, limit_s=limit_s)
+    took_ns = time.time_ns() - at_ns
     head = other.head or status.head
     if before is not None and (before.head, before.target) == (head, target):
         committed, lines = before.committed, before.lines
@@ -492,6 +487,26 @@ def look(
         cut=max(len(status.changed), len(committed)) > _MOST_FILES,
         lines=lines,
     )
+
+
+def uncommitted(
+    other: Worktree,
+    target: str | None,
+    config: Mapping[str, str],
+    paths: Iterable[str] = (),
+    *,
+    limit_s: float | None = None,
+) -> Status:
+    """Returns what a worktree has that it has not committed, in all or only these files; without
+    what a merge under way there has brought. Raises as `look` does.
+    """
+    only = [f":(top,literal){path}" for path in paths]
+    said = git(*STATUS, "--", *only, cwd=other.path, config=config, repository={}, limit_s=limit_s)
+    status = Status(said)
+    if os.path.exists(os.path.join(other.git_dir, "MERGE_HEAD")):
+        own = status.untracked | _merged_otherwise(other.path, target, config, limit_s)
+        status.changed = {path: how for path, how in status.changed.items() if path in own}
+    return status
 
 
 def _merged_otherwise(

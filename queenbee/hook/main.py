@@ -14,7 +14,7 @@
 
 The exit status is 0, because agents read some others as "block"; except for a worktree that could
 not be removed, which 0 would say. An internal error never stops an agent; it is logged in
-`hook.log` beside the journal and reported on standard error. An edit is stopped only if the hive
+`hook.log` beside the memory and reported on standard error. An edit is stopped only if the hive
 says that another droid holds the file.
 """
 

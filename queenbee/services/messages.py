@@ -321,7 +321,7 @@ class Messages:
         to = self._recipient(droid)
         after = self._get(after).id
         with self._store.transaction() as tx:
-            tx.touch(KIND)  # Copies lines that git brought to the journal.
+            tx.touch(KIND)  # Records the lines that git brought.
         state = self._store.state(KIND)
         seen = state.first_line(after)
         assert seen is not None

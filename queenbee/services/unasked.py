@@ -1,6 +1,6 @@
 """What this machine knows of the exchanges that `[sync] when` asks for.
 
-With `when = "write"`, a write leaves a request beside the journal. The command exchanges the
+With `when = "write"`, a write leaves a request beside the memory. The command exchanges the
 records once it has printed its answer; if it cannot, the next one does. A request is removed only
 when an exchange that began after it has ended, so a command that is killed leaves it to the next.
 ADR 0029.

@@ -435,7 +435,7 @@ def _in_git(folder: str, beads: str, home: GitTree) -> str:
     """Returns the directory inside the git directory for what belongs to the hive at `beads`.
 
     A hive that is not at the top of its tree has its own directory: two hives must never share
-    a journal.
+    a memory.
     """
     shared = os.path.join(home.common_dir, folder)
     name = os.path.relpath(beads, home.tree)

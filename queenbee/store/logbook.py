@@ -1,4 +1,4 @@
-"""Short, untracked logs next to the journal: what a guard or a hook allowed, and why."""
+"""Short, untracked logs next to the memory: what a guard or a hook allowed, and why."""
 
 from __future__ import annotations
 

@@ -422,7 +422,7 @@ class TestWhatARemoteMaySend:
         assert sync(two.hive("bob")).taken == 1
         two.hive("bob").messages.send("eve", "b")
         assert sync(two.hive("bob")).sent == 1
-        assert sync(two.hive("bob")).to_dict()["taken"] == 0
+        assert sync(two.hive("bob")).taken == 0
 
     def test_a_file_that_is_too_large_is_refused(
         self, two: World, monkeypatch: pytest.MonkeyPatch

@@ -8,6 +8,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -49,7 +50,7 @@ class Watcher:
             self.error = error
 
     def _show(self, state: State) -> None:
-        self.states.append(state.to_dict())
+        self.states.append(asdict(state))
 
     def stop(self) -> None:
         self._stop.set()

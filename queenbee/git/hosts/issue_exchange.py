@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -58,10 +58,6 @@ class Pushed:
     waits: list[str] = field(default_factory=list)
     """Those whose commit is not at the remote yet."""
     dry_run: bool = False
-
-    def to_dict(self) -> dict[str, object]:
-        """Returns the parts as plain values."""
-        return asdict(self)
 
 
 class IssueExchange:

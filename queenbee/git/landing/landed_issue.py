@@ -13,7 +13,7 @@ from queenbee.core.conflicts.appended import everybody_appends_to
 from queenbee.core.names import EVERYONE, PERSON, nearest
 from queenbee.core.text import mentioned, named, quotation, shell_word, some, suggested
 from queenbee.errors import Conflict, InvalidInput, NotYours, QueenError
-from queenbee.git import let_ask, touched
+from queenbee.git import let_ask
 from queenbee.git.contents.judging_bead import judging_bead
 from queenbee.git.contents.landing_messages import Messages
 from queenbee.git.landed import commit_records, end_landed
@@ -31,9 +31,12 @@ from queenbee.git.landing.work import PROPOSED, Rules, Work
 from queenbee.git.ownership import refuse_stranger
 from queenbee.git.proposing.standing import refuse_standing, stands_on
 from queenbee.git.remote.terms import Terms
+from queenbee.git.touched import Owner
+from queenbee.git.trees.concerned import concerned
 from queenbee.git.upstream import look_for_news, pushing
 from queenbee.git.worktrees.preparing import seen_setup
 from queenbee.services.assignments import SUPERVISORS, taken
+from queenbee.services.leases.edits import is_exempt
 from queenbee.services.messages import (
     BY_HIVE,
     CHECK_FILES,
@@ -74,8 +77,6 @@ _OLD_REASON = re.compile(r"(?:^landed as |\()([0-9a-f]{10})\)?$")
 """How the reason of a completion ends that does not name its commit in a field."""
 _MAIL_CHARS = 1_000
 _PATIENCE_S = 24 * 3600.0
-_LOOK_S = 1.0
-"""What looking for others' unmerged work may take, while those who wait to land wait for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -585,20 +586,19 @@ class _IssueWork(Work):
 
     def _concerned(self, changed: Sequence[str], commit: str) -> set[tuple[str, str]]:
         """Returns the files whose change concerns another droid, each with that."""
-        actor = self.hive.actor
+        actor, layout = self.hive.actor, self.hive.layout
+        mine = [each for each in changed if not is_exempt(layout, each)]
+        found: set[tuple[str, str | None]] = set()
         # Git would not have moved the main worktree over changes of these files.
-        seen = touched.by_others(self.hive, changed, budget_s=_LOOK_S, but_main=True)
-        concerned = {
-            (each.path, each.droid)
-            for each in seen.touches
-            if each.droid is not None and not touched.is_brought(each, commit)
-        }
+        for place, paths in concerned(layout, commit, mine):
+            droid = Owner(self.hive, place).droid
+            found |= {(path, droid) for path in paths}
         for path, leases in self.hive.reservations.covering(changed).items():
-            concerned |= {(path, lease.droid) for lease in leases}
+            found |= {(path, lease.droid) for lease in leases}
         for each in self.hive.issues.at_work(without=actor):
             if each.issue.is_across:
-                concerned |= {(path, str(each.holder)) for path in changed}
-        return {(path, droid) for path, droid in concerned if droid != actor}
+                found |= {(path, str(each.holder)) for path in changed}
+        return {(path, droid) for path, droid in found if droid not in (None, actor)}
 
 
 def _commit_in(reason: str) -> str:

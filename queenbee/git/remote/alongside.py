@@ -155,10 +155,6 @@ class State:
         self.away, self.number = None, done.number
         return has_changed
 
-    def to_dict(self) -> dict[str, object]:
-        """Returns the fields for `--json`."""
-        return asdict(self)
-
 
 def watch(hive: Services, *, stopped: Callable[[], bool], show: Callable[[State], None]) -> State:
     """Exchanges records until `stopped`, through times without the remote. `show` is called with

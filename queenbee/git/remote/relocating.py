@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from queenbee.core.text import named, suggested
@@ -62,10 +62,6 @@ class Moved:
     """Those that are in it again."""
     commit: str = ""
     """The command that commits it; empty if there is nothing to commit."""
-
-    def to_dict(self) -> dict[str, object]:
-        """Returns the fields for `--json`."""
-        return asdict(self)
 
 
 def set_up(hive: Services) -> Moved:
@@ -181,7 +177,7 @@ def refuse_tracked(hive: Services, tree: str, changed: Iterable[str]) -> None:
 
 
 def _heal(hive: Services) -> None:
-    """Gives the ledgers every line of the journals: git may have removed some with a checkout."""
+    """Gives the ledgers every line of the memory: git may have removed some with a checkout."""
     lost = [kind for kind in hive.kinds() if hive.engine.memory.lacking(kind)]
     if lost:
         with hive.transaction() as tx:

@@ -14,7 +14,7 @@ import random
 import time
 from collections import deque
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -73,10 +73,6 @@ class Synced:
     """The number of the newest commit on the branch; 0 if there is no such branch."""
     withheld: list[Diagnosis] = field(default_factory=list)
     """The lines that were not sent, since they look like secrets."""
-
-    def to_dict(self) -> dict[str, object]:
-        """Returns the fields for `--json`."""
-        return asdict(self)
 
 
 def sync(
@@ -384,7 +380,7 @@ class _Exchange:
 
     def _append(self, pieces: Iterable[tuple[str, Sequence[bytes]]]) -> set[str]:
         """Appends lines from elsewhere to the ledgers, as a merge would; the same transaction
-        takes them to the journals. Returns their kinds.
+        records them. Returns their kinds.
         """
         ledgers: dict[str, Appender] = {}
         with self._hive.transaction() as tx:
@@ -406,8 +402,8 @@ class _Exchange:
         return {*ledgers}
 
     def _record_gained(self) -> None:
-        """Takes lines that another program or a merge wrote to the ledgers to the journals, and the
-        rows of the tracker to theirs.
+        """Records lines that another program or a merge wrote to the ledgers, and the rows of the
+        tracker.
         """
         hive = self._hive
         gained = [kind for kind in hive.kinds() if hive.state(kind).is_unrecorded]

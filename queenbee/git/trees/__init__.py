@@ -1,1 +1,1 @@
-"""The files of one worktree, where git alone does not say all of them."""
+"""The files of worktrees, where git alone does not say all of them."""

@@ -99,10 +99,6 @@ class Plan:
     """Why files are not copied, in sentences."""
     variables: Mapping[str, str]
 
-    def to_dict(self) -> dict[str, object]:
-        """Returns the parts as plain values."""
-        return {name: getattr(self, name) for name in self.__slots__}
-
 
 def seen_setup(layout: Layout, ask: Ask | None = None) -> SeenCommand | None:
     """Returns the command of the set-up, or None if none is set. Raises `Untrusted` if nobody on

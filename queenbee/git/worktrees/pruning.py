@@ -29,10 +29,6 @@ class Kept:
     why: str
     hint: str
 
-    def to_dict(self) -> dict[str, object]:
-        """Returns the parts as plain values."""
-        return {"path": self.path, "why": self.why, "hint": self.hint}
-
 
 @dataclass(frozen=True, slots=True)
 class Pruned:
@@ -40,13 +36,6 @@ class Pruned:
 
     removed: list[Removed] = field(default_factory=list)
     kept: list[Kept] = field(default_factory=list)
-
-    def to_dict(self) -> dict[str, object]:
-        """Returns the parts as plain values."""
-        return {
-            "removed": [each.to_dict() for each in self.removed],
-            "kept": [each.to_dict() for each in self.kept],
-        }
 
 
 def prune(hive: Services, *, droids: Collection[str] | None = None) -> Pruned:

@@ -122,8 +122,8 @@ def repair(hive: Services) -> list[Diagnosis]:
     """Makes every repair that loses no data; returns all findings from before, those that are
     gone marked as fixed.
 
-    Heals journal and ledgers, ends torn lines, removes conflict markers (and nothing else),
-    restores `.gitattributes`, and rebuilds an index that differs from its ledger. Of several rows
+    Heals memory and ledgers, ends torn lines, removes conflict markers (and nothing else),
+    restores `.gitattributes`, and folds a memory anew that differs from its ledger. Of several rows
     of an issue, keeps the newest, and of several issues with one `external_ref`, the oldest, if
     nobody works on the others or waits for them; unless another program owns the tracker. Ends
     leases that a wrong clock granted, and adds lines that give a sensible end to what ended in the
@@ -336,7 +336,7 @@ def _size(hive: Services, kind: str) -> Iterator[Diagnosis]:
 def _two_files(hive: Services, kind: str) -> Iterator[Diagnosis]:
     missing = hive.engine.memory.lacking(kind)
     if missing:
-        # Each worktree of a bare repository has a ledger of its own, and one journal serves all.
+        # Each worktree of a bare repository has a ledger of its own, and one memory serves all.
         shared = hive.layout.worktree is not None and hive.layout.root == hive.layout.tree
         yield Diagnosis(
             "behind",

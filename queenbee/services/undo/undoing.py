@@ -37,16 +37,6 @@ class Undone:
     """The command that commits the settings, if they are not as they are committed now: the library
     adds it."""
 
-    def to_dict(self) -> dict[str, object]:
-        """Returns the parts as plain values."""
-        return {
-            "command": self.command,
-            "at": self.at,
-            "reversals": [each.to_dict() for each in self.reversals],
-            "dry_run": self.dry_run,
-            "to_commit": self.to_commit,
-        }
-
 
 def undo(hive: Services, refuse_end: Callable[[str], None], *, dry_run: bool = False) -> Undone:
     """Takes back the last step of the actor, and returns what follows from that; with `dry_run`,
