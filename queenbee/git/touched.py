@@ -8,6 +8,7 @@ A file counts until its change is on the main branch, also after its droid compl
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
@@ -19,7 +20,7 @@ from queenbee.core.records import Reservation
 from queenbee.core.text import mentioned, named, one_line, some, suggested
 from queenbee.errors import ExternalFailure, NoHive, QueenError, Unreadable
 from queenbee.git.lines import CHANGES, hunks, overlaps
-from queenbee.git.run import names_in, user_git
+from queenbee.git.run import git, names_in, user_git
 from queenbee.git.unmerged import ADDED, CHANGED, DELETED, Neighbours
 from queenbee.services import work as loop
 from queenbee.services.leases.edits import is_exempt
@@ -398,11 +399,12 @@ def _note_empty(hive: Services) -> None:
     from queenbee.git.ownership import note_emptied  # noqa: PLC0415 - start-up
 
     commits = no_dash(f"{target_ref(hive.layout)}..HEAD")
-    ahead = user_git("rev-list", "--max-count=1", commits, "--", cwd=hive.layout.tree)
-    asked = ("status", "--porcelain", "--untracked-files=normal", "--", ":(exclude).beads")
-    dirty = user_git(*asked, cwd=hive.layout.tree)
-    if ahead[:2] == dirty[:2] == (0, b"") and hive.layout.git_dir is not None:
-        note_emptied(hive.layout.git_dir, hive.now_ms())
+    ahead = ("rev-list", "--max-count=1", commits, "--")
+    dirty = ("status", "--porcelain", "--untracked-files=normal", "--", ":(exclude).beads")
+    with suppress(ExternalFailure):  # A FIFO that is called `.gitattributes`, too.
+        left = any(git(*asked, cwd=hive.layout.tree) for asked in (ahead, dirty))
+        if not left and hive.layout.git_dir is not None:
+            note_emptied(hive.layout.git_dir, hive.now_ms())
 
 
 def _add_work(hive: Services, begin: Begin) -> None:

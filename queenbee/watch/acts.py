@@ -43,7 +43,8 @@ def give_back(target: Target) -> Act | None:
     if target.issue_id is None or not target.assigned:
         return None
     question = f"Release {printable(target.issue_id)}, which {target.droid} has, "
-    return Act("release", target.issue_id, "Give back", f"{question}and the leases made for it?")
+    about = " ".join(filter(None, (target.issue_id, target.droid)))
+    return Act("release", about, "Give back", f"{question}and the leases made for it?")
 
 
 def nudge(droid: str) -> Act:
@@ -105,7 +106,10 @@ def _write(hive: Hive, droid: str, text: str) -> str:
     return f"sent to {droid}"
 
 
-def _release(hive: Hive, issue_id: str, _: str) -> str:
+def _release(hive: Hive, about: str, _: str) -> str:
+    issue_id, _, droid = about.partition(" ")
+    if droid and not hive.assignments.find(issue_id=issue_id, droid=droid):
+        raise Conflict(f"{droid} no longer has {issue_id}", hint="look who has it now")
     return f"released {hive.assignments.release(issue_id).issue_id}"
 
 

@@ -224,15 +224,19 @@ def test_that_of_an_agent_of_a_running_team_is_neither_given_out_nor_removed(
     assert made.exists() and hive.assignments.active("qb-1") is not None
 
 
-def test_nor_does_a_client_get_it_that_types_its_name(repo: Path, quick: QuickQueen) -> None:
+def test_nor_does_a_client_get_or_remove_it_that_types_its_name(
+    repo: Path, quick: QuickQueen
+) -> None:
     assert quick("worktree", "add", "ui").code == 0
     hive = Hive.open(repo.with_name("repo-ui"), env={})
-    team = {"path": hive.layout.tree, "supervisor": described(os.getpid())}
+    team = {"path": hive.layout.tree, "supervisor": described(os.getppid())}
     roster.write(hive.layout, roster.Entry("ui", team))
-    refused = quick("worktree", "add", "ui", env={"CLAUDECODE": "1"})
-    assert (refused.code, "works in" in refused.err, refused.out) == (5, True, ""), refused
+    for does in ("add", "remove"):  # Between two issues, too.
+        refused = quick("worktree", does, "ui", env={"CLAUDECODE": "1"})
+        assert (refused.code, "works in" in refused.err, refused.out) == (5, True, ""), refused
     assert quick("worktree", "add", "api", env={"CLAUDECODE": "1"}).code == 0
     assert quick("worktree", "add", "ui").code == 0
+    assert quick("worktree", "remove", "ui").code == 0
 
 
 def test_a_repository_in_it_that_git_ignores_is_not_removed(repo: Path, made: Path) -> None:

@@ -488,3 +488,12 @@ def test_a_worktree_in_its_own_is_set_aside_as_one(team: Team) -> None:
     assert f"worktree {aside}" in git(team.repo, "worktree", "list", "--porcelain")
     assert git(team.repo, "show", "unfinished/x-1-ui-inner:i") == "i\n"
     assert "git log unfinished/x-1-ui-inner" in ran.out
+
+
+def test_a_fifo_that_git_reads_keeps_no_run_from_its_end(team: Team) -> None:
+    team.issues(1)
+    team.quick("worktree", "add", "ui", as_="lead")
+    os.mkfifo(team.repo.parent / "repo-ui" / ".gitattributes")
+    ran = team.start("ui", "--agent", team.agent(WORKS))
+    assert (ran.code, team.done()) == (1, {}), ran
+    assert "git did not answer" in ran.out

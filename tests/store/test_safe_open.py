@@ -64,6 +64,8 @@ ELSEWHERE = {
     ("git/worktrees/worktree_removal.py", "os.rmdir"): "removes folders that are empty",
     ("git/trees/set_aside.py", "os.rename"): "of a worktree or a repository, to a name beside it",
     ("git/trees/submodules.py", "shutil.move"): "of a repository, into the folder it belongs to",
+    ("git/trees/in_memory.py", "open"): "writes into a temporary folder",
+    ("git/trees/in_memory.py", "os.mkdir"): "in a temporary folder",
     ("git/run.py", "os.open"): "/dev/null",
     ("git/hooks.py", "os.chmod"): "of a hook that was just written",
     ("git/hooks.py", "os.link"): "by the handle of the folder",

@@ -87,6 +87,17 @@ def test_what_a_droid_has_is_given_back_by_human_and_by_nobody_else(
     assert buttons(hive, "leases") == []
 
 
+def test_what_another_droid_has_by_then_is_not_given_back(hive: Hive, quick: QuickQueen) -> None:
+    [api] = [
+        each for acts in buttons(hive, "droids") for each in acts if "api has" in each.question
+    ]
+    quick("release", "qb-2", as_="api")
+    quick("claim", "qb-2", as_="bob")
+    with pytest.raises(Conflict, match="api no longer has qb-2"):
+        press(hive, api)
+    assert [each.droid for each in hive.assignments.find(issue_id="qb-2")] == ["bob"]
+
+
 def test_an_issue_that_is_set_aside_is_tried_again_or_declined(
     hive: Hive, quick: QuickQueen
 ) -> None:

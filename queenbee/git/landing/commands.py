@@ -104,17 +104,6 @@ def added(changed: Changed) -> list[str]:
     return [path for path, (before, *_) in changed.items() if set(before) == {"0"}]
 
 
-def merged_in_memory(tree: str, one: str, other: str) -> tuple[str, bytes | None]:
-    """Returns the tree that a merge of two commits makes, also one with conflicts: their marks
-    repeat the names that the merge was called with; and the entries that are in conflict, or None.
-    Nothing where git cannot merge the two.
-    """
-    how = ("merge-tree", "--write-tree", "--no-messages", "-z", no_dash(one), no_dash(other))
-    status, out, _ = run.user_git(*how, cwd=tree)
-    made, _, listed = out.partition(b"\0")
-    return made.decode() if status in (0, 1) else "", listed if status == 1 else None
-
-
 def amended_as(tree: str, commit: str, within: str) -> str | None:
     """Returns the commit of a first-parent line that another one may have been amended to: on the
     same parents, which name the branch if it is a merge; else with the same files, or with the

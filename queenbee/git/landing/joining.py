@@ -24,7 +24,6 @@ from queenbee.git.landing.commands import (
     contents,
     git,
     line,
-    merged_in_memory,
 )
 from queenbee.git.landing.committing import secret_message, take_back
 from queenbee.git.landing.conflicts import Joins, Unmerged, with_markers
@@ -32,6 +31,7 @@ from queenbee.git.landing.moving import healing
 from queenbee.git.landing.refusals import SHOWN, NotLanded, Unresolved, why_refused
 from queenbee.git.landing.work import MERGE, PROPOSED, REBASE, SQUASH
 from queenbee.git.run import names_in
+from queenbee.git.trees.in_memory import merged_in_memory
 from queenbee.services.writing.secrets import redacted
 from queenbee.store import safe_open
 

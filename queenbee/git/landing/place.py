@@ -16,7 +16,6 @@ from queenbee.git.landing.commands import (
     git,
     is_commit,
     line,
-    merged_in_memory,
 )
 from queenbee.git.landing.judged.nested import lost_between
 from queenbee.git.landing.refusals import (
@@ -30,9 +29,10 @@ from queenbee.git.landing.refusals import (
 )
 from queenbee.git.objects import Objects
 from queenbee.git.ownership import worktree_note
-from queenbee.git.run import is_ancestor, names_in
+from queenbee.git.run import is_ancestor, names_in, user_git
 from queenbee.git.trees.elsewhere import refuse_elsewhere
 from queenbee.git.trees.hidden import changed_of, hidden_in, telling, way_to_show
+from queenbee.git.trees.in_memory import merged_in_memory
 from queenbee.git.trees.in_the_way import in_the_way
 from queenbee.git.trees.own_branch import refuse_not_own
 from queenbee.git.trees.silent_losses import submodules_lost
@@ -242,8 +242,11 @@ class Place:
         of each commit: also the ones that the branch stopped tracking, and that are here ignored.
         """
         merged, _ = merged_in_memory(self.tree, "HEAD", target)
-        if not merged:
-            return
+        asked = ("merge-base", "HEAD", no_dash(target))
+        if not merged and user_git(*asked, cwd=self.tree)[0] != 1:
+            what = f"git does not say which files {named([self.target])} would bring here"
+            raise NotLanded(what, hint=f"{suggested('git merge-tree --write-tree HEAD', target)}")
+        merged = merged or "HEAD"  # Without a commit in common, git refuses to merge.
         # Of the result: git also moves files of the target into folders that the branch renamed.
         added = ("diff-tree", "-r", "--name-only", "--no-renames", "--diff-filter=A", "-z")
         new = set(names_in(git(*added, "HEAD", no_dash(merged), "--", cwd=self.tree)))

@@ -10,8 +10,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from queenbee.core.text import mentioned
-from queenbee.git.landing.commands import is_commit, merged_in_memory
+from queenbee.git.landing.commands import is_commit
 from queenbee.git.landing.conflicts import Unmerged
+from queenbee.git.trees.in_memory import merged_in_memory
 from queenbee.services.waiting import landing_steps
 
 if TYPE_CHECKING:

@@ -11,7 +11,6 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from queenbee.core.command_lines import no_dash
 from queenbee.core.reviews import pull_requests as states
 from queenbee.core.text import mentioned
 from queenbee.errors import NotFound, QueenError
@@ -20,7 +19,8 @@ from queenbee.git.proposing.feedback import Feedback
 from queenbee.git.proposing.proposing import PROPOSES, host_of, upstream_of
 from queenbee.git.proposing.pushed import Pushed
 from queenbee.git.proposing.standing import forget_proposed, keep_lacking, note_merged
-from queenbee.git.run import is_ancestor, network, user_git
+from queenbee.git.run import is_ancestor, network
+from queenbee.git.trees.in_memory import merged_in_memory
 from queenbee.store.host_note import HostNote
 from queenbee.store.trust import Proposal, Trust, target_proposal
 from queenbee.workflows.complete_hive import Hive
@@ -164,8 +164,7 @@ class _Followed:
         return states.state_of(seen, review.head, is_in_target=is_in)
 
     def _conflicts(self, head: str) -> bool:
-        how = ("merge-tree", "--write-tree", "--no-messages", no_dash(self.upstream.ref))
-        return user_git(*how, no_dash(head), cwd=self.upstream.tree)[0] == 1
+        return merged_in_memory(self.upstream.tree, self.upstream.ref, head)[1] is not None
 
     def _land(
         self, issues: Sequence[str], review: Review, seen: PullRequest, *, is_own: bool

@@ -17,6 +17,7 @@ from queenbee.git.ownership import may_move
 from queenbee.git.proposing.pushed import Pushed
 from queenbee.git.run import as_the_user, git, is_ancestor, line, names_in, user_git
 from queenbee.git.trees.elsewhere import refuse_elsewhere
+from queenbee.git.trees.in_memory import merged_in_memory
 from queenbee.git.trees.own_branch import is_own
 from queenbee.git.trees.silent_losses import loss_by
 from queenbee.store import safe_open
@@ -165,10 +166,9 @@ def keep_lacking(layout: Layout, branch: str, commit: str, within: str) -> str:
 
     if is_ancestor(commit, within, cwd=layout.tree):
         return ""
-    merged = ("merge-tree", "--write-tree", "--no-messages", no_dash(within), no_dash(commit))
-    status, tree, _ = user_git(*merged, cwd=layout.tree)
+    tree, listed = merged_in_memory(layout.tree, within, commit)
     has = line("rev-parse", "--verify", no_dash(f"{within}^{{tree}}"), cwd=layout.tree)
-    if status == 0 and tree.decode().strip() == has:
+    if listed is None and tree == has:
         return ""
     return keep_commit(layout, branch_part(branch), commit)
 

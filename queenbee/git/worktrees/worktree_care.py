@@ -180,17 +180,22 @@ def remove(hive: Services, name: str, *, force: bool = False) -> Removed:
     Raises `Conflict` if its droid has an issue there, if it has commits that are not on the main
     branch or that only it has, files that are not committed, a git command under way, or a
     repository in it with commits that no remote has; for an agent, also one that QueenBee did not
-    make, or another one of its team. `force` removes it in spite of the others but the first: that
-    repository is lost, the branch stays, and files that are not committed and commits that are on
-    none are kept on one. A checkout for landings goes, too, but for `Busy` while one uses it.
+    make, another one of its team, or one of a live agent. `force` removes it in spite of the others
+    but the first: that repository is lost, the branch stays, and files that are not committed and
+    commits that are on none are kept on one. A checkout for landings goes, too, but for `Busy`
+    while one uses it.
     """
     with _alone(hive):
         if (checkout := _checkout(hive, name)) is not None:
             return _without_checkout(hive, checkout)
         place, removal = _found(hive, partial(_named, hive, name))
         is_alone = is_agent() and calling_agent(hive.layout) is None  # For a team's: `_removed`.
-        if is_alone and _made_note(place) is None:
-            raise _of_a_person(place.path)
+        if is_alone:
+            if _made_note(place) is None:
+                raise _of_a_person(place.path)
+            refuse_live(
+                hive.layout, lambda each: each.is_at(place.path) and not each.is_looked_after_here
+            )
         refuse_claimed(hive, place)
         return _removed(hive, place, removal, force=force)
 

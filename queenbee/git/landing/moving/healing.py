@@ -16,9 +16,10 @@ from queenbee.core.command_lines import no_dash
 from queenbee.core.text import named, suggested
 from queenbee.errors import ExternalFailure, Unreadable
 from queenbee.git.contents.hive_files import is_record
-from queenbee.git.landing.commands import ACTION, git, is_commit, merged_in_memory
+from queenbee.git.landing.commands import ACTION, git, is_commit
 from queenbee.git.landing.refusals import SHOWN, NotLanded, locked
 from queenbee.git.run import names_in
+from queenbee.git.trees.in_memory import merged_in_memory
 from queenbee.git.worktrees.left_locks import Where, remove_locks
 from queenbee.store import safe_open
 from queenbee.store.git_files.worktrees import Worktree
@@ -105,8 +106,6 @@ def _ends(step: Step) -> tuple[str, str]:
 
 
 def _take_back(move: _Move, found: Found, where: Where, tell: Callable[[str], None]) -> None:
-    if found.is_touched:  # By a landing that joined a conflict, or by somebody else.
-        keep_touched(where, tell)
     if found.open == "rebase":
         # What git wrote for the first of its moves; aborting knows only what git tracks.
         move.undo(tell)
