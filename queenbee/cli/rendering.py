@@ -15,8 +15,9 @@ import click
 
 from queenbee.cli.terminal import columns, cut, encodable, say, tinted, width, wrapped
 from queenbee.core.json_form import to_plain
-from queenbee.core.text import bracketed, mentioned, printable, shortened, suggested
+from queenbee.core.text import bracketed, mentioned, printable
 from queenbee.core.timestamps import format_duration
+from queenbee.workflows.next_text import Heading, of_review
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -25,15 +26,10 @@ if TYPE_CHECKING:
     from queenbee.documents.findings import Finding
     from queenbee.store.host_note import HostNote
 
-_LINE_CHARS = 400
-"""The length at which a line is cut when it shares a screen with others."""
 _LEAST_COLUMNS = 10
 """What a column keeps before another is left out: enough to recognise a name or a title."""
 _STATES = frozenset({"", "STATUS", "STATE", "LEFT", "SEVERITY"})
 """The headings of columns whose words are ours, and have a color."""
-_LONG = 40
-"""So many characters of a sentence are a text that issues share, and no turn of phrase."""
-_AS_ABOVE = "(the rest as above)"
 _GAP = 2
 """The blanks between two columns."""
 
@@ -108,40 +104,10 @@ def paragraph(text: str, indent: str = "", *, bold: bool = False, state: str | N
         say(_begun(f"{indent}{line}".rstrip(), None if number else state), bold=bold)
 
 
-def block(text: str, *, most: int | None = None) -> None:
-    """Prints a text of several lines, indented; no more than `most` of them."""
-    indent = "    "
-    lines = printable(text, keep_newlines=True).split("\n")
-    for line in lines[:most]:
-        paragraph((line if most is None else shortened(line, _LINE_CHARS)).rstrip(), indent)
-    if most is not None and len(lines) > most:
-        paragraph(f"… {len(lines) - most} more lines", indent)
-
-
-def describe(fields: Mapping[str, object], told: set[str] | None = None) -> None:
-    """Prints the description and the acceptance criteria of an issue. What several issues say alike
-    is printed once: `told` has the sentences that were.
-    """
-    for name, heading in (("description", ""), ("acceptance_criteria", "Acceptance criteria:\n")):
-        text = fields.get(name)
-        if isinstance(text, str) and text:
-            block(f"{heading}{text if told is None else _untold(text, told)}")
-
-
-def _untold(text: str, told: set[str]) -> str:
-    """Returns a text without the long sentences that were told, and remembers its own."""
-    lines, said = [], set[str]()
-    for line in text.split("\n"):
-        sentences = line.replace(". ", ".\0").split("\0")
-        new = [each for each in sentences if each not in told]
-        said.update(each for each in sentences if len(each) >= _LONG)
-        if new:
-            lines.append(" ".join(new))
-    shown = "\n".join(lines)
-    if not said.isdisjoint(told):
-        shown = f"{shown}\n{_AS_ABOVE}".lstrip("\n")
-    told |= said
-    return shown
+def show_lines(lines: Iterable[str]) -> None:
+    """Prints lines, of which headings are bold."""
+    for line in lines:
+        paragraph(line, bold=isinstance(line, Heading))
 
 
 def show_findings(findings: Iterable[Finding], source: str) -> None:
@@ -187,14 +153,11 @@ def in_review(assignment: Assignment, note: HostNote | None = None) -> str:
     """Returns by which pull request the work on an issue is proposed, to print behind it, with what
     was seen of that last; empty if by none.
     """
-    review = assignment.review
-    if review is None:
-        return ""
-    state, at_ms = note.seen(review.number) if note is not None else ("", 0)
+    review, shown = assignment.review, of_review(assignment)
+    state, at_ms = note.seen(review.number) if note is not None and review is not None else ("", 0)
     if not state:
-        return printable(f", in review: {review}")
-    since = ago(at_ms, time.time_ns() // 1_000_000)
-    return printable(f", in review: {review} {state} (seen {since})")
+        return shown
+    return printable(f"{shown} {state} (seen {ago(at_ms, time.time_ns() // 1_000_000)})")
 
 
 def left(until_ms: int, now_ms: int) -> str:
@@ -296,17 +259,3 @@ def _dumps(value: object) -> str:
         # An old terminal, or a file name that is not valid text: JSON can escape both.
         return json.dumps(value, separators=(",", ":"))
     return text
-
-
-def show_landing_of(issues: Sequence[str]) -> None:
-    """Shows what to type when these issues are done, which are all that the droid has."""
-    when = "when all of it is done" if issues[1:] else "when it is done"
-    which = landing_of(issues if issues[1:] else (), "-m 'WHAT YOU DID' --next")
-    paragraph(printable(f"{when}: {which}"))
-
-
-def landing_of(issues: Sequence[str], options: str) -> str:
-    """Returns the command that lands these issues, none of which is read as an option."""
-    if any(each.startswith("-") for each in issues):
-        return suggested(f"queen land {options}", *issues)
-    return f"{suggested('queen land', *issues)} {options}"

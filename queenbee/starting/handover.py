@@ -1,4 +1,4 @@
-"""What a process of an agent is given: its environment, a briefing, and what went wrong before."""
+"""What a process of an agent is given: its environment, files, and what went wrong before."""
 
 from __future__ import annotations
 
@@ -6,10 +6,8 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from queenbee.core.command_lines import command_line
 from queenbee.core.text import suggested
 from queenbee.starting.clients import path_of
-from queenbee.starting.processes.child import Child
 from queenbee.store import safe_open
 from queenbee.store.droids import roster
 from queenbee.store.droids.identity import VARIABLES
@@ -58,20 +56,6 @@ class Handover:
         with suppress(FileNotFoundError):  # It may be a link by now.
             safe_open.unlink(path)
         safe_open.write(path, text.encode())
-        return path
-
-    def briefing(self, cwd: str, env: Mapping[str, str], mail: str) -> str:
-        """Returns a file with what `queen next` prints, for a program that reads no prompt, and
-        the mail that came before it landed.
-        """
-        if self._loops:
-            return ""
-        path = self.written("briefing", "")
-        Child.start(command_line("queen", "next"), cwd=cwd, env=env, log=path).wait()
-        if mail:
-            fd = safe_open.open_file(path, os.O_WRONLY | os.O_APPEND)
-            with os.fdopen(fd, "wb") as file:
-                file.write(f"\n{mail}\n".encode())
         return path
 
 

@@ -15,6 +15,7 @@ from queenbee.core.text import last_said, printable, quotation, shortened, sugge
 from queenbee.errors import Conflict, NotFound, NotReady, QueenError, Untrusted
 from queenbee.git.contents.landing_messages import Messages
 from queenbee.git.landing.committing import commit_all
+from queenbee.git.remote.terms import Terms
 from queenbee.git.run import line
 from queenbee.git.touched import following, take_next
 from queenbee.git.unfinished import FOLDER
@@ -42,6 +43,7 @@ from queenbee.starting.tally import Tally
 from queenbee.starting.workplace import SETTING_UP, PlacedAgent
 from queenbee.store.droids import presence, roster, spending
 from queenbee.store.git_files.host_tokens import without_tokens
+from queenbee.workflows import next_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -249,9 +251,25 @@ class Worker(PlacedAgent):
             return
         issue_id, self._ahead = self.entry.issue_id, self._unlanded()
         env = without_tokens(self._environment(issue_id), self.hive.layout.common_dir)
-        said = self._handover.briefing(self.entry.path, env, self._mail)
-        argv, self._mail = self._command(issue_id), ""
-        self._start(argv, "working", env, said=said)
+        if self.client.loops:
+            argv, self._mail = self._command(issue_id), ""
+            self._start(argv, "working", env)
+        elif said := self._briefing(issue_id):
+            self._start(self._command(issue_id), "working", env, said=said)
+
+    def _briefing(self, issue_id: str) -> str:
+        """Returns a file with what `queen next` prints, for a program that reads no prompt, and the
+        mail that came before its work landed; none if its issue is another one's by now.
+        """
+        begin = finish(Terms(self.hive, tell=self.tell).take_next())
+        if isinstance(begin, Nothing) or begin.assignment.issue_id != issue_id:
+            mail = next_text.of_mail(self.hive, begin.mail, begin.unread)
+            self._mail = "\n".join(filter(None, (self._mail, *mail)))
+            self._note("between")
+            return ""
+        told = "".join(f"{each}\n" for each in next_text.of_begin(self.hive, begin))
+        before, self._mail = self._mail and f"\n{self._mail}\n", ""
+        return self._handover.written("briefing", told + before)
 
     def _waits_to_be_seen(self) -> bool:
         """Returns whether its client has settings there that nobody here has seen: what landed in

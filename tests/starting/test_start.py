@@ -90,6 +90,26 @@ class TestATeam:
         briefing = Path(f"{agent}.said.x-1").read_text()
         assert "x-1 is still yours: issue 1" in briefing
 
+    def test_gives_a_program_what_queen_next_prints(self, team: Team) -> None:
+        team.issues(1)
+        edit = ("issue", "edit", "x-1", "--description", "all of\nit", "--acceptance", "it works")
+        assert team.queen(*edit, as_="lead").code == 0
+        agent = team.agent('queen next > "$0.next"\n' + WORKS)
+        assert team.start("ui", "--agent", agent).code == 0
+        briefing = Path(f"{agent}.said.x-1").read_text()
+        assert briefing == Path(f"{agent}.next").read_text()
+        assert "it works" in briefing
+
+    def test_gives_a_program_its_mail_once(self, team: Team) -> None:
+        team.issues(2)
+        said = ("msg", "send", "ui", "round half up", "--new")
+        assert team.queen(*said, as_="lead").code == 0
+        agent = team.agent(WORKS)
+        assert team.start("ui", "--agent", agent).code == 0
+        briefings = [Path(f"{agent}.said.x-{n}").read_text() for n in (1, 2)]
+        assert [each.count("round half up") for each in briefings] == [1, 0]
+        assert "round half up" not in team.queen("msg", "inbox", "--unread", as_="ui").out
+
     def test_uses_the_worktree_that_an_agent_has(self, team: Team) -> None:
         team.issues(1)
         place = team.repo.parent / "elsewhere"

@@ -11,12 +11,13 @@ import click
 from queenbee.cli.app import command, invocation, is_mine, tell
 from queenbee.cli.confirming import confirm_options, granted
 from queenbee.cli.options import force, seconds
-from queenbee.cli.rendering import ago, describe, paragraph, show_landing_of, table
+from queenbee.cli.rendering import ago, paragraph, show_lines, table
 from queenbee.cli.terminal import say
 from queenbee.core.leases import assignment_end_ms
 from queenbee.core.records import ASSIGNMENT_STATUSES, Assignment
 from queenbee.core.text import printable, shortened, suggested
 from queenbee.errors import NotFound, QueenError
+from queenbee.workflows.next_text import of_given_back, of_issue, when_done
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,20 +57,7 @@ def show_list(assignments: Sequence[Assignment], given_back: Assignment | None =
         mine=[is_mine(each.droid) for each in assignments],
     )
     if given_back is not None:
-        show_given_back(given_back)
-
-
-def show_given_back(assignment: Assignment) -> None:
-    """Shows the whole reason for which an issue was given back."""
-    by, whose = assignment.get("updated_by"), printable(assignment.droid)
-    how = f"taken back from {whose} by {printable(str(by))}" if by else f"given back by {whose}"
-    paragraph(f"{how}: {printable(str(assignment.reason))}")
-
-
-def show_reason(assignment: Assignment) -> None:
-    """Shows the whole reason of an assignment, and what is noted there of work that was kept."""
-    if assignment.reason:
-        paragraph(f"noted of this assignment: {printable(assignment.reason)}")
+        paragraph(of_given_back(given_back))
 
 
 def _status(assignment: Assignment) -> str:
@@ -109,9 +97,9 @@ def _show_claimed(given: Sequence[Assignment]) -> None:
         issue = hive.issues.get_or_none(each.issue_id) if mine[1:] else None
         if issue is not None:
             paragraph(printable(issue.title))
-            describe(issue.fields, told)
+            show_lines(of_issue(issue.fields, told))
     if mine[1:] and hive.layout.worktree:
-        show_landing_of(mine)
+        paragraph(when_done(mine))
 
 
 @command(show=_show_claimed, example="queen claim qb-42", at_once=True)

@@ -15,11 +15,11 @@ from queenbee.cli.commands.verify import evidence_path
 from queenbee.cli.exits import NO, exit_code
 from queenbee.cli.options import agents_dir, body_or_stdin
 from queenbee.cli.rendering import (
-    describe,
     entry,
     paragraph,
     show_findings,
     show_json,
+    show_lines,
     table,
     verdict,
 )
@@ -27,6 +27,7 @@ from queenbee.cli.terminal import say
 from queenbee.core.text import printable, shortened
 from queenbee.errors import QueenError
 from queenbee.store import layout
+from queenbee.workflows.next_text import of_issue
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -164,7 +165,8 @@ def _show_whole(bead: Mapping[str, Any]) -> None:
     paragraph(f"{printable(bead['id'])}  {printable(bead['title'])}", bold=True)
     paragraph(f"P{bead['priority']} {printable(bead['status'])}")
     document = bead["document"]
-    describe({**document, "description": document.get("intent") or document.get("description")})
+    intent = document.get("intent") or document.get("description")
+    show_lines(of_issue({**document, "description": intent}))
     show_view(bead)
 
 

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 import click
 
 from queenbee.cli.app import Answer, command
-from queenbee.cli.rendering import block, entry, paragraph
+from queenbee.cli.rendering import entry, paragraph, show_lines
 from queenbee.core.conflicts.markers import union_setting
 from queenbee.core.text import mentioned, one_line, printable
 from queenbee.git.lines import shown
+from queenbee.workflows.next_text import block
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -64,7 +65,7 @@ def _show_together(said: Together) -> None:
         paragraph(
             f"the check fails on {who or 'the main branch'}{alone} ({checks} in all)", bold=True
         )
-        block(each.output)
+        show_lines(block(each.output))
 
 
 def _show_pair(pair: Pair) -> None:

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, cast
 import click
 
 from queenbee.cli.app import command, first, is_mine, tell_origin
-from queenbee.cli.rendering import Streamed, describe, in_review, paragraph, summary, table
+from queenbee.cli.rendering import Streamed, in_review, paragraph, show_lines, summary, table
 from queenbee.cli.terminal import say
 from queenbee.core.beads import Issue
 from queenbee.core.text import printable, shortened, some, suggested
+from queenbee.workflows.next_text import of_issue, of_reason
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -175,7 +176,7 @@ def _show_overview(view: Overview) -> None:
     assignment_views.show_list(view.assignments, view.given_back)
     for each in view.assignments:
         if each.status == "active":
-            assignment_views.show_reason(each)
+            show_lines(of_reason(each))
     say("")
     reservation_views.show_list(view.reservations)
     say("")
@@ -200,7 +201,7 @@ def _show_issue(view: Overview, issue: Issue) -> None:
         paragraph(printable(str(address)))
     if isinstance(labels := issue.get("labels"), list) and labels:
         paragraph(printable(f"labels: {some([*map(str, labels)], _SHOWN)}"))
-    describe(issue.fields)
+    show_lines(of_issue(issue.fields))
 
 
 def _show_deleted(issue: Issue) -> None:

@@ -18,13 +18,14 @@ from queenbee.cli.exits import DONE, GOES_ON, NO, PROPOSED
 from queenbee.cli.options import seconds
 from queenbee.cli.person import sits_here
 from queenbee.cli.progress import watcher
-from queenbee.cli.rendering import block, landing_of
+from queenbee.cli.rendering import show_lines
 from queenbee.cli.terminal import say
 from queenbee.core.text import HINT, last_said, printable, suggested
 from queenbee.core.timestamps import format_ms
 from queenbee.errors import InvalidInput
 from queenbee.git.landed import unlanded
 from queenbee.store.git_files.worktrees import commit_at
+from queenbee.workflows.next_text import block, landing_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -78,7 +79,7 @@ def _show_landing(value: dict[str, Any]) -> None:
     landing: Landing = value["landing"]
     if landing.commit is None:
         say(f"the check failed; nothing was landed on {printable(landing.target)}", bold=True)
-        block(landing.output)
+        show_lines(block(landing.output))
         options = "-m 'WHAT YOU DID'" + " --next" * kept_next(invocation().hive.layout)
         again = landing_of(kept_issues(invocation().hive.layout), options)
         say(f"{HINT}{printable(again)}, when it is mended")

@@ -21,7 +21,7 @@ from queenbee.cli.app import (
 )
 from queenbee.cli.exits import BUSY
 from queenbee.cli.options import body_or_stdin, seconds, since_option, timeout_option
-from queenbee.cli.rendering import ago, block, entry, paragraph, table
+from queenbee.cli.rendering import ago, entry, paragraph, show_lines, table
 from queenbee.cli.terminal import say
 from queenbee.core.names import ALWAYS_KNOWN, PERSON
 from queenbee.core.records import IMPORTANCES, Message
@@ -30,6 +30,7 @@ from queenbee.core.timestamps import format_duration
 from queenbee.errors import InvalidInput, NoActor, QueenError, UnknownDroid
 from queenbee.services.telling import sending
 from queenbee.services.telling.sending import Broadcast
+from queenbee.workflows.next_text import of_messages
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -69,16 +70,7 @@ def show_list(messages: Sequence[Message]) -> None:
 
 def show_whole(messages: Sequence[Message], *, most: int | None = None) -> None:
     """Shows messages with their bodies, no more than `most` lines of each."""
-    short = short_ids("messages", messages)
-    for message in messages:
-        issue = f" [{printable(message.issue_id)}]" if message.issue_id else ""
-        head = f"{printable(message.from_)} → {printable(message.to)}{issue}"
-        subject = message.subject if most is None else shortened(message.subject, 100)
-        # A subject that was taken from the body says nothing more.
-        said = message.body.lstrip().startswith(message.subject.removesuffix("…"))
-        paragraph(head if said else f"{head}  {printable(subject)}", bold=True)
-        paragraph(f"  {printable(short[message.id])}  {printable(message.created_at)}")
-        block(message.body, most=most)
+    show_lines(of_messages(invocation().hive, messages, most))
 
 
 _FEW = 20

@@ -5,21 +5,20 @@ from __future__ import annotations
 import os
 import time
 from contextlib import nullcontext
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
 
 from queenbee.cli.app import Answer, command, invocation, short_ids, tell_origin
-from queenbee.cli.commands import assignments
 from queenbee.cli.confirming import confirm_options
 from queenbee.cli.options import force, seconds, timeout_option
 from queenbee.cli.rendering import (
     ago,
-    describe,
     entry,
     in_review,
     paragraph,
-    show_landing_of,
+    show_lines,
     summary,
 )
 from queenbee.core.text import printable, quotation, shell_word, shortened, some, suggested
@@ -27,16 +26,15 @@ from queenbee.core.timestamps import instant_ms
 from queenbee.errors import InvalidInput
 from queenbee.services import work
 from queenbee.store.droids.identity import nobody
-from queenbee.store.git_files.worktrees import target_branch
+from queenbee.workflows import next_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from queenbee.cli.app import Invocation
-    from queenbee.core.beads import Issue
     from queenbee.core.readiness import Standing
-    from queenbee.core.records import Assignment, Message, Reservation
+    from queenbee.core.records import Message
     from queenbee.library.hive import Hive
     from queenbee.library.hives import Glimpse
     from queenbee.services.work import Begin, Member, Nothing, Status
@@ -44,8 +42,6 @@ if TYPE_CHECKING:
     from queenbee.workflows.completing import Completion, Followed
 
 _SHOWN = 8
-_SAME = 3
-"""So many droids that are in the same files fill two lines."""
 _TITLE = 60
 _ENDED = (
     (True, "was completed by", "were completed by"),
@@ -81,174 +77,24 @@ def show_next(found: Begin | Nothing, *, landed: bool = False) -> None:
         had = [f"{key}, which {holder} had" for key, holder in found.waited_for.items()]
         paragraph(printable(f"waited for {some(had, _SHOWN, '; ')}"))
     if isinstance(found, work.Begin):
-        _show_begin(found, landed=landed)
+        show_lines(next_text.of_begin(invocation().hive, found, landed=landed))
     else:
         _show_nothing(found)
 
 
-def _show_begin(begin: Begin, *, landed: bool) -> None:
-    issue_id, issue = begin.assignment.issue_id, begin.issue
-    title = f": {printable(issue.title)}" if issue is not None else ""
-    yours = f"{'still ' if begin.again else ''}yours{_sign(begin.assignment)}"
-    paragraph(f"{printable(issue_id)} is {yours}{title}", bold=True)
-    told: set[str] = set()
-    if issue is not None and begin.again and begin.with_it:  # `queen next` has told it.
-        paragraph(printable(f"    its text: {suggested('queen show', issue_id)}"))
-    elif issue is not None:
-        paragraph(f"P{issue.priority} {printable(issue.issue_type)}")
-        describe(issue.fields, told)
-    if begin.relief is not None:
-        paragraph(f"taken over from {printable(begin.relief.droid)}: {begin.assignment.reason}")
-    else:
-        assignments.show_reason(begin.assignment)
-    if begin.given_back is not None:
-        assignments.show_given_back(begin.given_back)
-    for each in begin.builds_on:
-        paragraph(f"builds on {printable(each.id)}: {printable(each.title)}{_how_done(each)}")
-    for lease in begin.leases:
-        paragraph(f"reserved {printable(lease.pattern)}{_sign(lease)}")
-    _show_members(begin)
-    said = {(each.droid, path) for each in begin.others for path in _shared(begin, each)[:_SHOWN]}
-    untold = [each for each in begin.touched_by if (each.droid, each.path) not in said]
-    for touch in untold[:_SHOWN]:
-        paragraph(f"not merged yet: {touch.sentence()}")
-    if len(untold) > _SHOWN:
-        paragraph(f"… {len(untold) - _SHOWN} more not merged yet: queen worktree collisions")
-    _show_mail(begin)
-    _show_branch(begin)
-    _show_end_of(begin, told, landed=landed)
-
-
-def _show_end_of(begin: Begin, told: set[str], *, landed: bool) -> None:
-    """Shows what is to be done with it, and what to type when it is done."""
-    for each in begin.with_it:
-        paragraph(printable(f"{each.id} is yours with it: {each.title}"), bold=True)
-        describe(each.fields, told)
-    if begin.share:
-        more = [f"{each.id} ({shortened(each.title, _TITLE)})" for each in begin.share]
-        paragraph(printable(f"held for you for two minutes: {'; '.join(more)}"))
-        paragraph("    to do them with it: queen next --take, or queen claim ISSUE…")
-    if begin.lands:
-        if not landed or begin.mine[1:]:
-            show_landing_of(begin.mine)
-    else:
-        done = suggested("queen complete", begin.assignment.issue_id, next=True)
-        paragraph(printable(f"when it is done: {done}"))
-
-
-def _show_branch(begin: Begin) -> None:
-    """Shows how the branch stands to the main branch, and if nothing tests what lands."""
-    if begin.elsewhere:
-        paragraph(printable(begin.elsewhere))
-    if begin.in_conflict is not None:
-        files = printable(some(begin.in_conflict, _SHOWN))
-        open_ = f"in conflict: {files}; resolve, git add, then" if files else "a merge is open:"
-        paragraph(f"{open_} queen land --continue")
-    if begin.caught_up:
-        paragraph(f"your branch is at the main branch now: commits that came in: {begin.caught_up}")
-    if begin.behind:
-        target = target_branch(invocation().hive.layout) or "HEAD"
-        lacks = f"{begin.behind} commit{'s' * (begin.behind > 1)} of {target}"
-        way = suggested("git merge", target)
-        paragraph(printable(f"your branch lacks {lacks}; before you begin: {way}"))
-    if begin.lacks_check:
-        from queenbee.checks import finding  # noqa: PLC0415 - start-up
-
-        setting = finding.check_setting(finding.found_checks(invocation().hive.layout.tree))
-        paragraph(f"no check is set yet; whoever knows it sets it for all: {setting}")
-
-
-def _title_of(member: Member, assignment: Assignment) -> str:
-    return shortened(member.titles.get(assignment.issue_id, ""), _TITLE)
-
-
-def _note(member: Member, assignment: Assignment) -> str:
-    """Returns what a droid does beside an issue, in its own words."""
-    note = member.notes.get(assignment.issue_id)
-    return f", and {quotation(note)}" if note else ""
-
-
-def _sign(grant: Assignment | Reservation) -> str:
-    """Returns what everybody has to know of a grant that no remote has confirmed yet."""
-    return ", unconfirmed" if grant.unconfirmed else ""
-
-
-def _how_done(issue: Issue) -> str:
-    if issue.completion is None:
-        return " (closed)"
-    reason = f": {printable(shortened(issue.completion.reason))}" if issue.completion.reason else ""
-    return f" (by {printable(issue.completion.droid)}{reason})"
-
-
-def _show_members(begin: Begin) -> None:
-    same = []
-    for member in begin.others[:_SHOWN]:
-        _show_member(member, most=1, is_brief=True)
-        if files := _shared(begin, member):
-            shared = [f"{path}{_doing(begin, member, path)}" for path in files]
-            same.append(f"{member.droid} in {some(shared, _SHOWN)}")
-        changes = [each for each in begin.changing if each.droid == member.droid]
-        if paths := [each.path for each in changes if each.path not in begin.files]:
-            paragraph(f"    works in {printable(', '.join(paths))}")
-    if len(begin.others) > _SHOWN:
-        paragraph(f"… {len(begin.others) - _SHOWN} more droids: queen status --json")
-    if same:
-        paragraph(printable(f"the same files as you: {some(same, _SAME, '; ')}"))
-
-
-def _shared(begin: Begin, member: Member) -> Sequence[str]:
-    """Returns the files of the issue that an issue of another droid names too, as far as they are
-    shown.
-    """
-    shown = member in begin.others[:_SHOWN]
-    return begin.shared_files.get(member.droid, []) if shown else []
-
-
-def _doing(begin: Begin, member: Member, path: str) -> str:
-    """Returns what another droid has really changed in a file, in brackets."""
-    found = [each for each in begin.touched_by if (each.droid, each.path) == (member.droid, path)]
-    return f" ({'; '.join(each.what() for each in found)})" if found else ""
-
-
-def _show_member(
-    member: Member,
-    indent: str = "",
-    program: str = "",
-    *,
-    note: HostNote | None = None,
-    most: int = _SHOWN,
-    is_brief: bool = False,
-) -> None:
+def _show_member(member: Member, program: str, note: HostNote | None) -> None:
     now_ms = time.time_ns() // 1_000_000
-    has = [
-        f"{each.issue_id}{_sign(each)} {_title_of(member, each)}".strip()
-        + in_review(each, note)
-        + _note(member, each)
-        for each in member.assignments
-    ]
-    doing = [some(has, most, "; ")] if has else []
-    if patterns := [each.pattern + _sign(each) for each in member.leases]:
-        doing.append(f"holds {some(patterns, _SHOWN)}")
-    place = f" in {member.worktree}" if member.worktree and not is_brief else ""
-    is_seen = member.last_seen_ms and not is_brief
-    seen = f", seen {ago(member.last_seen_ms, now_ms)}" if is_seen else ""
+    doing = next_text.doing(member, review=partial(in_review, note=note))
+    place = f" in {member.worktree}" if member.worktree else ""
+    seen = f", seen {ago(member.last_seen_ms, now_ms)}" if member.last_seen_ms else ""
     if member.silent_s is not None:
         seen = f", {member.silence()}"
-    what = f"{printable('; '.join(doing))}{printable(place)}"
-    paragraph(f"{indent}{printable(member.droid + program)}: {what}{seen}")
-
-
-def _show_mail(found: Begin | Nothing) -> None:
-    if found.mail:
-        from queenbee.cli.commands import msg  # noqa: PLC0415 - start-up
-
-        msg.show_whole(found.mail)
-    if found.unread:
-        paragraph(f"{found.unread} more unread messages: queen msg read")
+    what = f"{printable(doing)}{printable(place)}"
+    paragraph(f"  {printable(member.droid + program)}: {what}{seen}")
 
 
 def _show_nothing(nothing: Nothing) -> None:
-    _show_mail(nothing)
+    show_lines(next_text.of_mail(invocation().hive, nothing.mail, nothing.unread))
     if not nothing.counts["total"]:
         paragraph("There are no issues yet: queen issue new TITLE, or queen plan import PLAN.md")
         return
@@ -488,7 +334,7 @@ def show_status(status: Status) -> None:
         paragraph("others", bold=True)
     programs = {name: f" ({program})" for name, program in status.programs.items()}
     for member in status.others:
-        _show_member(member, "  ", programs.get(member.droid, ""), note=status.host)
+        _show_member(member, programs.get(member.droid, ""), status.host)
     if status.idle:
         names = [
             f"{name}{programs.get(name, '')} (seen {ago(ms, now_ms)})"
@@ -567,13 +413,14 @@ def _show_me(status: Status, now_ms: int) -> None:
         if status.me is None:
             paragraph("  no issue and no reservation")
     for each in status.me.assignments if status.me is not None else ():
-        since = f"  ({ago(each.created_ms, now_ms)}{_sign(each)}{in_review(each, status.host)})"
+        began = f"{ago(each.created_ms, now_ms)}{next_text.sign(each)}"
+        since = f"  ({began}{in_review(each, status.host)})"
         title = _short_title(status.titles.get(each.issue_id, ""))
         entry(f"  {printable(each.issue_id)}  ", title, since)
-        if status.me is not None and (note := _note(status.me, each)):
+        if status.me is not None and (note := next_text.note_of(status.me, each)):
             paragraph(f"    {note.removeprefix(', ')}")
     for lease in status.me.leases if status.me is not None else ():
-        entry("  holds ", printable(lease.pattern), _sign(lease))
+        entry("  holds ", printable(lease.pattern), next_text.sign(lease))
     if status.unread and status.actor is not None:
         paragraph(f"  {status.unread} unread: queen msg read")
 

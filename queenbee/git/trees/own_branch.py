@@ -84,12 +84,14 @@ def refuse_symbolic(layout: Layout, branch: str) -> None:
 
 def _refuse_not_made_for(layout: Layout, place: Worktree, branch: str) -> None:
     own = worktree_note(place)
-    if own is None or calling_agent(layout) is None:
+    if own is None:
         return
     note = branch_note(layout, branch)
     if note is not None and (note.keeps_work or note.is_for(own.droid, own.bead)):
         return
     if note is None and branch == own.branch:  # A person had it be on that.
+        return
+    if calling_agent(layout) is None:  # Asked last: it looks at each agent of each team.
         return
     whose = "QueenBee did not make" if note is None else f"was made for {note.bead or note.droid}"
     raise Conflict(

@@ -18,6 +18,7 @@ from queenbee.store.whole_files import keep, recall
 
 TYPE_CHECKING = False  # Spares the 9 ms that typing takes.
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
 
     from queenbee.core.beads import Issue
@@ -138,9 +139,12 @@ def read_in(place: str, name: str) -> Entry | None:
 
 def everybody(layout: Layout) -> list[Entry]:
     """Returns the agents that are looked after now, or still run, by name."""
-    names = [each.removesuffix(".json") for each in safe_open.names_in(folder(layout))]
-    found = [read(layout, each) for each in names]
-    return [each for each in found if each and (each.is_looked_after or each.is_alive)]
+    return [each for each in _noted(layout) if each.is_looked_after or each.is_alive]
+
+
+def _noted(layout: Layout) -> Iterator[Entry]:
+    names = (each.removesuffix(".json") for each in safe_open.names_in(folder(layout)))
+    return (found for name in names if (found := read(layout, name)) is not None)
 
 
 def write(layout: Layout, entry: Entry) -> None:
@@ -242,8 +246,8 @@ def of_tree(layout: Layout) -> Entry | None:
 
 def at(layout: Layout, tree: str) -> Entry | None:
     """Returns the agent that is looked after and works in a worktree, or None."""
-    found = everybody(layout) if os.path.isdir(folder(layout)) else []
-    return next((each for each in found if each.is_looked_after and each.is_at(tree)), None)
+    found = _noted(layout) if os.path.isdir(folder(layout)) else ()
+    return next((each for each in found if each.is_at(tree) and each.is_looked_after), None)
 
 
 def note_waiting(layout: Layout, name: str, waiting: list[dict[str, object]]) -> None:
