@@ -15,7 +15,8 @@ from queenbee.core.text import named
 from queenbee.errors import ExternalFailure, QueenError, Unreadable
 from queenbee.git.contents.hive_files import is_record
 from queenbee.git.contents.uncommitted import uncommitted
-from queenbee.git.run import as_the_user, git, line, names_in, without_programs
+from queenbee.git.objects import Objects
+from queenbee.git.run import UPKEEP_LATER, as_the_user, git, line, names_in, without_programs
 from queenbee.git.upstream import Upstream
 from queenbee.services.care.exporting import export_issues
 from queenbee.services.leases import edits
@@ -170,7 +171,7 @@ def commit_records(hive: Services, *, is_end: bool) -> str:
         with suppress(ExternalFailure):
             target = str(target_ref(layout))
             how = ("merge", "-q", "--ff-only", "--no-overwrite-ignore", no_dash(target))
-            as_the_user(*how, cwd=layout.tree)
+            as_the_user(*how, cwd=layout.tree, config=UPKEEP_LATER)
     return _once(layout, waits)
 
 
@@ -184,32 +185,34 @@ def _committed(
         Messages,
         other_message,
     )
-    from queenbee.git.contents.record_blobs import in_the_way, records_of  # noqa: PLC0415 - start-up
+    from queenbee.git.contents.record_blobs import in_the_way, records_of, under_way  # noqa: PLC0415 - start-up
 
     layout, root, waits, wanted = hive.layout, hive.layout.root, list[str](), list[str]()
     messages = Messages.of(layout.settings, root)
     target = target_branch(layout)
     message = messages.records(target or "", hive.author)
-    for tried in range(_TRIES):
-        if why := in_the_way(root, target):
-            if tried == _LOOKS:
-                return [f"the records are not committed: {why}"], before
-            time.sleep(_AGAIN_S)  # A landing moves the branch, and then the files.
-            continue
-        wanted = wanted or to_carry(hive, left, is_end=is_end)
-        try:
-            records = records_of(hive, root, before, wanted)
-        except QueenError:
-            return None
-        waits = records.left_out
-        refused = records.commit(root, target, message) if records.blobs else ""
-        if refused:
-            way = other_message("land.message")
-            return [*waits, f"the records are not committed: {refused}; try: {way}"], before
-        if refused is not None:
-            break
-        time.sleep(_AGAIN_S)  # Somebody else commits.
-        before = _head(root) or before
+    with Objects(root) as objects:
+        for tried in range(_TRIES):
+            # The commit looks at what is staged, too.
+            if why := (in_the_way if tried else under_way)(root, target):
+                if tried == _LOOKS:
+                    return [f"the records are not committed: {why}"], before
+                time.sleep(_AGAIN_S)  # A landing moves the branch, and then the files.
+                continue
+            wanted = wanted or to_carry(hive, left, is_end=is_end)
+            try:
+                records = records_of(hive, objects, root, before, wanted)
+            except QueenError:
+                return None
+            waits = records.left_out
+            refused = records.commit(objects, target, message) if records.blobs else ""
+            if refused:
+                way = other_message("land.message")
+                return [*waits, f"the records are not committed: {refused}; try: {way}"], before
+            if refused is not None:
+                break
+            time.sleep(_AGAIN_S)  # Somebody else commits.
+            before = _head(root) or before
     return waits, before
 
 

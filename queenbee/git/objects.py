@@ -26,7 +26,7 @@ class Objects:
     """
 
     def __init__(self, cwd: str) -> None:
-        self._cwd = cwd
+        self.cwd: str = cwd
         self._git: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Objects:
@@ -81,7 +81,7 @@ class Objects:
         pipe = subprocess.PIPE
         try:
             self._git = subprocess.Popen(
-                git_line(self._cwd, (*QUIET, "cat-file", "--batch")),
+                git_line(self.cwd, (*QUIET, "cat-file", "--batch")),
                 env=quiet_environment({}, {}),
                 stdin=pipe,
                 stdout=pipe,

@@ -59,11 +59,9 @@ _ENVIRONMENT = {
     "GIT_ALLOW_PROTOCOL": "none",
 }
 _PROTOCOLS = "file:git:http:https:ssh"
-_NO_HOOKS = {
-    "core.hooksPath": os.devnull,
-    "gc.auto": "0",
-    "maintenance.auto": "false",
-}
+UPKEEP_LATER = {"gc.auto": "0", "maintenance.auto": "false"}
+"""For what git need not tidy up after: whoever commits work does that."""
+_NO_HOOKS = {"core.hooksPath": os.devnull, **UPKEEP_LATER}
 _ABOUT_HOOKS = frozenset({"config", "rev-parse"})
 """What says where the hooks are, and runs none."""
 _OF_A_CALLER = frozenset({

@@ -20,7 +20,7 @@ from queenbee.core.records import Reservation
 from queenbee.core.text import mentioned, named, one_line, some, suggested
 from queenbee.errors import ExternalFailure, NoHive, QueenError, Unreadable
 from queenbee.git.lines import CHANGES, hunks, overlaps
-from queenbee.git.run import git, names_in, user_git
+from queenbee.git.run import UPKEEP_LATER, git, names_in, user_git
 from queenbee.git.unmerged import ADDED, CHANGED, DELETED, Neighbours
 from queenbee.services import work as loop
 from queenbee.services.leases.edits import is_exempt
@@ -474,7 +474,7 @@ def _catch_up(hive: Services, begin: Begin | None = None) -> bool:
             begin.elsewhere = f"a git merge here would take this away without a word: {loss.what}"
         return False
     merge = ("merge", "--ff-only", "--quiet", "--no-autostash", "--no-overwrite-ignore")
-    return user_git(*merge, no_dash(target), cwd=hive.layout.tree)[0] == 0
+    return user_git(*merge, no_dash(target), cwd=hive.layout.tree, config=UPKEEP_LATER)[0] == 0
 
 
 def changed_by(layout: Layout, droids: Collection[str], *, own: bool = False) -> set[str]:

@@ -565,7 +565,7 @@ def test_a_landing_that_merges_takes_at_most_30_git_processes(
     assert 0 < log.read_text().count("x") <= 30  # One of them asks which files the check passed on.
 
 
-def test_a_landing_that_commits_and_completes_takes_at_most_67_git_processes(
+def test_a_landing_that_commits_and_completes_takes_at_most_57_git_processes(
     quick: QuickQueen, repo: Path, worktree: Worktree, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With the commit of the work, the landing of its records, and that of those which follow."""
@@ -576,15 +576,24 @@ def test_a_landing_that_commits_and_completes_takes_at_most_67_git_processes(
     git(repo, "commit", "-qm", "a hive")
     tree = worktree("one")
     monkeypatch.setenv("QUEEN_LAND_ATTACHED", "1")
+    tidies = int(os.environ["GIT_CONFIG_COUNT"])
+    monkeypatch.setenv("GIT_CONFIG_COUNT", str(tidies + 1))
+    monkeypatch.setenv(f"GIT_CONFIG_KEY_{tidies}", "maintenance.auto")
+    monkeypatch.setenv(f"GIT_CONFIG_VALUE_{tidies}", "true")
     for number in (1, 2):
         quick("claim", f"q-{number}", as_="one", cwd=tree)
         (tree / f"{number}.txt").write_text("x\n")
         log = counted_git(repo, monkeypatch) if number == 2 else None
+        trace = repo.parent / f"trace{number}"
+        monkeypatch.setenv("GIT_TRACE2_EVENT", str(trace))
         done = quick("land", "--check", "true", "-m", f"Add {number}", as_="one", cwd=tree)
         assert (done.code, f"q-{number} was completed" in done.out) == (0, True), done
     assert log is not None
     assert git(repo, "status", "--porcelain", "--untracked-files=no") == ""
-    assert 0 < log.read_text().count("x") <= 67
+    assert 0 < log.read_text().count("x") <= 57
+    begun = [each for each in trace.read_text().splitlines() if '"event":"start"' in each]
+    # Git tidies up once: after the commit of the work.
+    assert sum('"maintenance","run"' in each for each in begun) == 1
 
 
 def test_a_landing_beside_many_worktrees_asks_git_hardly_more(

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from acting import install_guard
+from bead_files import put_bead, ralph_bead
 from hives import Queen, QuickQueen, Ran, commit_file, git
 
 from queenbee.git.proposing.standing import BEHIND
@@ -305,6 +306,16 @@ class TestTheSetUp:
         commit_file(repo, "mended", "x\n")
         assert landing(quick, tree, "--check", "true").code == 0
         assert is_on_main(repo, "a")
+
+
+def test_a_check_of_an_issue_that_leaves_other_files_has_not_passed(
+    quick: QuickQueen, repo: Path, tree: Path
+) -> None:
+    put_bead(repo, ralph_bead("gt-1", "echo x >> README.md"))
+    assert quick("claim", "gt-1", as_="ui", cwd=tree).code == 0
+    commit_file(tree, "a", "x\n")
+    done = landing(quick, tree)
+    assert ("README.md" in done.err, is_on_main(repo, "a")) == (True, False), done
 
 
 def test_the_worktree_is_not_touched_while_it_is_checked(

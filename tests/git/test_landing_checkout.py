@@ -228,6 +228,8 @@ def test_git_looks_at_all_of_it_once_and_after_a_check_again(
     quick: QuickQueen, repo: Path, tree: Path, tmp_path: Path, how: str, count: int
 ) -> None:
     assert lands(quick, tree, "a") == 0
+    quick("issue", "new", "One", "--id", "q-1")
+    quick("claim", "q-1", as_="ui", cwd=tree)
     commit_file(tree, "b", "x\n")
     trace = tmp_path / "trace"
     env = {"GIT_TRACE2_PERF": str(trace)}

@@ -70,7 +70,8 @@ def test_no_record_is_committed_to_a_branch_of_somebody(
     git(repo, "switch", "-q", "-c", "mine")
     before = git(repo, "rev-parse", "HEAD")
     quick("claim", "qb-1", as_="ui", cwd=tree)
-    assert landing(quick, tree).code == 0
+    ended = landing(quick, tree)
+    assert (ended.code, "is on another branch than main" in ended.out) == (0, True)
     assert git(repo, "rev-parse", "HEAD") == before
     (done,) = quick("issue", "assignments", "--status", "completed", "--json").json
     assert done["landed"] == git(repo, "rev-parse", "main").strip()

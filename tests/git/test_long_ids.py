@@ -68,5 +68,5 @@ def test_what_an_agent_leaves_is_kept_and_its_worktree_cleared(repo: Path, tmp_p
 
 def test_a_record_that_is_gone_goes_from_the_index(repo: Path) -> None:
     commit_file(repo, ".beads/active/x.json", "{}")
-    Records({".beads/active/x.json": None}, []).put_in(str(repo), {})
+    Records({".beads/active/x.json": None}, []).tree_in(str(repo), {})
     assert ".beads/active/x.json" not in git(repo, "ls-files")

@@ -14,7 +14,6 @@ import os
 import re
 import shutil
 from contextlib import ExitStack, suppress
-from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from queenbee._hashing import sha256
@@ -65,8 +64,8 @@ class Records(NamedTuple):
     left_out: list[str]
     """Why files are left out, a sentence each."""
 
-    def put_in(self, root: str, repository: Mapping[str, str]) -> None:
-        """Gives an index these blobs. Raises `ExternalFailure`."""
+    def tree_in(self, root: str, repository: Mapping[str, str]) -> str:
+        """Gives an index these blobs, and returns its tree. Raises `ExternalFailure`."""
         gone = ""
         if None in self.blobs.values():  # Git reads an id, although it means nothing.
             some = git("hash-object", "--stdin", cwd=root, repository=repository)
@@ -78,10 +77,11 @@ class Records(NamedTuple):
         entries = "".join(lines).encode(errors="surrogateescape")
         how = ("update-index", "--add", "-z", "--index-info")
         git(*how, cwd=root, stdin=entries, repository=repository)
+        return git("write-tree", cwd=root, repository=repository).decode().strip()
 
-    def commit(self, root: str, target: str | None, message: str) -> str | None:
-        """Commits them as the user would; returns what a hook says that refuses it, else "", and
-        None where git is at work in the worktree.
+    def commit(self, objects: Objects, target: str | None, message: str) -> str | None:
+        """Commits them as the user would, in the worktree of these objects; returns what a hook
+        says that refuses it, else "", and None where git is at work there, or something in the way.
 
         With an index of its own, so that nothing else is in the commit. The lock of the worktree's
         index is ours meanwhile, as it is git's for `git commit --only`: a commit that moved `HEAD`
@@ -89,7 +89,7 @@ class Records(NamedTuple):
         """
         import tempfile  # noqa: PLC0415 - start-up
 
-        here = git_tree(root)
+        here = git_tree(objects.cwd)
         if here is None:
             return ""
         index = os.path.join(here.git_dir, "index")
@@ -99,26 +99,22 @@ class Records(NamedTuple):
             IndexLock(here.git_dir),
             tempfile.TemporaryDirectory(prefix=begin, dir=here.git_dir) as own,
         ):
-            if not in_the_way(root, target):
-                return self._commit(root, str(target), message, index, os.path.join(own, "i"))
+            if not in_the_way(objects.cwd, target):
+                return self._commit(objects, str(target), message, index, os.path.join(own, "i"))
         return None
 
-    def _commit(self, root: str, target: str, message: str, index: str, own: str) -> str:
-        asked = {"GIT_INDEX_FILE": own}
-        ask = partial(line, cwd=root, repository=asked)
-        heads = git("rev-parse", "HEAD", "HEAD^{tree}", cwd=root, repository=asked)
-        before, tree = heads.decode().split()
-        self._copied(index, root, asked)
-        files = ask("write-tree") or ""
-        if files == tree:
+    def _commit(self, objects: Objects, target: str, message: str, index: str, own: str) -> str:
+        root, asked = objects.cwd, {"GIT_INDEX_FILE": own}
+        files, head = self._copied(index, root, asked), objects.read("HEAD")
+        if head is None or head[2].startswith(b"tree %s\n" % files.encode()):
             return ""
         made = _Commit(root, asked, f"{own}.message")
         if not made.obeys(message):
             return made.said
-        if made.hooks and ask("write-tree") != files:
+        if made.hooks and line("write-tree", cwd=root, repository=asked) != files:
             self.left_out.append(_STAGES)
             self._copied(index, root, asked)
-        if not made.make(files, before, target):
+        if not made.make(files, head[0], target):
             return made.said
         if current_branch(os.path.dirname(index)) != target:  # A `git switch -c` takes no lock.
             return ""
@@ -127,10 +123,12 @@ class Records(NamedTuple):
         os.replace(own, index)
         return ""
 
-    def _copied(self, index: str, root: str, asked: Mapping[str, str]) -> None:
-        """Makes the index of a commit: that of the worktree, where nothing is staged, with them."""
+    def _copied(self, index: str, root: str, asked: Mapping[str, str]) -> str:
+        """Makes the index of a commit: that of the worktree, where nothing is staged, with them;
+        returns its tree.
+        """
         shutil.copyfile(index, asked["GIT_INDEX_FILE"])
-        self.put_in(root, asked)
+        return self.tree_in(root, asked)
 
 
 class _Commit:
@@ -193,7 +191,9 @@ def is_bead(path: str) -> bool:
     return _BEAD.fullmatch(path) is not None
 
 
-def records_of(store: Store, root: str, commit: str, paths: Sequence[str]) -> Records:
+def records_of(
+    store: Store, objects: Objects, root: str, commit: str, paths: Sequence[str]
+) -> Records:
     """Reads records below the top of a worktree, and writes those that may be committed to git as
     blobs; `commit` has what was committed before. The lines are those of one moment: the turn at
     writing is only needed to open the files. Raises `Busy` and `ExternalFailure`.
@@ -209,7 +209,6 @@ def records_of(store: Store, root: str, commit: str, paths: Sequence[str]) -> Re
     with ExitStack() as ending:
         with store.transaction():  # No line is half written, and of no write is only a part here.
             ledgers = {path: _opened(root, path, ending) for path in paths if _grows(path)}
-        objects = ending.enter_context(Objects(root))
         folder = ending.enter_context(tempfile.TemporaryDirectory())
         for path in paths:
             data = ledgers[path]() if path in ledgers else _content(os.path.join(root, path))
@@ -237,10 +236,19 @@ def records_of(store: Store, root: str, commit: str, paths: Sequence[str]) -> Re
 
 def in_the_way(root: str, target: str | None) -> str:
     """Returns why nothing is to be committed in a worktree now; empty if nothing is in the way.
-    Records go to the branch on which work lands, and to no other one.
 
     A commit in the midst of a person's rebase would become a part of it, and one beside what they
     staged would change what they are about to commit.
+    """
+    if why := under_way(root, target):
+        return why
+    staged = git("diff-index", "--cached", "--name-only", "HEAD", "--", cwd=root, repository={})
+    return f"something is staged in {root}" if staged else ""
+
+
+def under_way(root: str, target: str | None) -> str:
+    """Returns why nothing is to be committed in a worktree, whatever is staged there. Records go to
+    the branch on which work lands, and to no other one.
     """
     here = git_tree(root)
     if here is None:
@@ -254,8 +262,7 @@ def in_the_way(root: str, target: str | None) -> str:
         return f"{root} is on no branch{way}"
     if branch != target:
         return f"{root} is on another branch than {target}"
-    staged = git("diff-index", "--cached", "--name-only", "HEAD", "--", cwd=root, repository={})
-    return f"something is staged in {root}" if staged else ""
+    return ""
 
 
 def digest(data: bytes | None) -> str:

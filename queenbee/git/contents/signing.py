@@ -34,6 +34,8 @@ class SigningWait:
         if self._is_told or seconds < _WAITED_S:
             return
         self._is_told = True
+        if not signs(self._tree):
+            return
         is_ssh = line("config", "--get", "gpg.format", cwd=self._tree, repository={}) == "ssh"
         program, way = ("ssh-keygen", "ssh-add") if is_ssh else ("gpg", "echo | gpg --clearsign")
         self._tell(

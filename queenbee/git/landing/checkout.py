@@ -96,7 +96,7 @@ class Checkout(Place):
         self.commands: Commands = own.commands.of(step)
         self._is_new = False
         """Whether it was made anew because git failed in it."""
-        self._is_ready = False
+        self.is_ready = False
         """Whether a check may have run since it got the files that it has."""
         self._failed: tuple[str | None, SetupFailed] | None = None
         """The files on which the set-up has failed, as a tree of git, and how."""
@@ -210,7 +210,7 @@ class Checkout(Place):
             shutil.copy2(os.path.join(self.git_dir, "index"), self._known)
         self._forget_compiled((*(each[3:] for each in left), *other))
         self._compiled_at = commit
-        self._is_ready = False
+        self.is_ready = False
 
     def _set_aside(self, path: str) -> None:
         from queenbee.git.trees.set_aside import set_aside  # noqa: PLC0415 - start-up
@@ -239,7 +239,7 @@ class Checkout(Place):
         """Makes it ready for a check of the commit that it has, as any worktree is set up; returns
         the variables that the check gets. Raises `SetupFailed`.
         """
-        self._is_ready = True
+        self.is_ready = True
         self._set_up()
         before, now = self._compiled_at, self.head()
         if before != now:
@@ -360,7 +360,7 @@ class Checkout(Place):
         """Returns the refusal for a check that left other files than it was given, or another
         commit. What it left is kept on a branch.
         """
-        entries = self.open_files("normal") if self._is_ready else []
+        entries = self.open_files("normal") if self.is_ready else []
         files = but_records([each for each in entries if not each.startswith("??")])
         with suppress(QueenError):
             if len(files) < len(entries):

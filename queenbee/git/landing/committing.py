@@ -12,7 +12,7 @@ from queenbee.core.command_lines import no_dash
 from queenbee.core.text import named, one_line, suggested, without_escapes
 from queenbee.errors import ExternalFailure, QueenError, Unreadable
 from queenbee.git.changes import merge_heads
-from queenbee.git.contents.signing import SigningWait, signs
+from queenbee.git.contents.signing import SigningWait
 from queenbee.git.contents.unfit_blobs import MOST_BYTES, changes, unfit
 from queenbee.git.landing.commands import ACTION, differing, git, is_commit, line
 from queenbee.git.landing.judged.nested import lost, unregistered
@@ -210,8 +210,7 @@ class _Commit:
             raise locked(tree, lock) if os.path.lexists(lock) else error from None
         # A user's `commit.cleanup` is for what an editor shows: `#124` is no comment here.
         how = ("commit", "--quiet", "--cleanup=whitespace", f"--message={self._message}")
-        on_tick = SigningWait(tree, tell).look if signs(tree) else None
-        status, out, err = user_git(*how, cwd=tree, on_tick=on_tick)
+        status, out, err = user_git(*how, cwd=tree, on_tick=SigningWait(tree, tell).look)
         if status != 0:
             staged.put_back(self._files)
             why = without_escapes(os.fsdecode(out + err))[-_MOST_SAID_CHARS:].strip()

@@ -436,25 +436,25 @@ class _IssueWork(Work):
         beads = any(self.hive.documents.find_bead(each) is not None for each in self.also)
         return self.asked.alone or self.is_confirmed or beads
 
-    def verify(self, tree: str) -> str | None:
+    def verify(self, tree: str, ready: Callable[[], None]) -> str | None:
         """Runs the checks of the issue; returns what failed, or None."""
         if self.issue_id is None:
             return None
-        self.record, failed = self._checked(self.issue_id, tree)
+        self.record, failed = self._checked(self.issue_id, tree, ready)
         if self.is_unchecked and (self.record is None or _is_unverified(self.record)):
             raise no_check(self.hive.layout)
         for each in () if failed else self.also:
-            self._further[each], failed = self._checked(each, tree)
+            self._further[each], failed = self._checked(each, tree, ready)
             if failed:
                 break
         return failed
 
-    def verify_for(self, offer: Offer, tree: str) -> str | None:
+    def verify_for(self, offer: Offer, tree: str, ready: Callable[[], None]) -> str | None:
         """Runs the checks of another droid's issue; returns what failed, or None."""
         if offer.issue_id is None:
             return None
         try:
-            record, failed = self._checked(offer.issue_id, tree, offer.droid)
+            record, failed = self._checked(offer.issue_id, tree, ready, offer.droid)
         except QueenError as error:  # It is told in its own turn.
             return error.message
         if offer.check is None and record is not None and _is_unverified(record):
@@ -463,13 +463,15 @@ class _IssueWork(Work):
         return failed
 
     def _checked(
-        self, issue_id: str, tree: str, droid: str | None = None
+        self, issue_id: str, tree: str, ready: Callable[[], None], droid: str | None = None
     ) -> tuple[VerificationRecord | None, str | None]:
         bead, differs = judging_bead(self.hive, issue_id)
         if differs:
             self.tell(
                 f"the checks of {issue_id} that are on the main branch count: its file differs"
             )
+        if bead is not None:
+            ready()
         checked = partial(check, self.hive, issue_id, env=self.env, on_progress=self.on_progress)
         record = checked(of=droid, bead=bead, tree=tree)
         if record is None or record["verdict"] in GOOD:

@@ -313,12 +313,14 @@ class Work:
         """Returns what `verify_for` found."""
         return None
 
-    def verify_for(self, offer: Offer, tree: str) -> str | None:
-        """Runs the checks of an issue of another droid in a tree; returns what failed, or None."""
+    def verify_for(self, offer: Offer, tree: str, ready: Callable[[], None]) -> str | None:
+        """Runs the checks of an issue of another droid as `verify` does its own."""
         return None
 
-    def verify(self, tree: str) -> str | None:
-        """Runs checks in a tree after that of the rules; returns what failed, or None."""
+    def verify(self, tree: str, ready: Callable[[], None]) -> str | None:
+        """Runs checks after that of the rules in a tree, which `ready` first makes ready for them;
+        returns what failed, or None.
+        """
         return None
 
     def push(self, place: Place, tree: str, commit: str) -> None:

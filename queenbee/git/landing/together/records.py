@@ -72,12 +72,11 @@ def _with_records(
         git("read-tree", no_dash(commit), cwd=main, repository=asked)
         if since:
             put_in_index(main, target, tip, since, asked)
-        records = records_of(store, main, commit, paths)
+        records = records_of(store, place.objects, main, commit, paths)
         paths = [*records.blobs]
         if not (paths or since):
             return commit, ()
-        records.put_in(main, asked)
-        files = git("write-tree", cwd=main, repository=asked).decode().strip()
+        files = records.tree_in(main, asked)
     finally:
         if os.path.lexists(index):
             safe_open.unlink(index)

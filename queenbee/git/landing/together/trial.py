@@ -205,9 +205,12 @@ class Trial:
             self._has_check_run = True
             said = f": {quotation(ran.said)}" if ran.said else ""
             self._tell(f"check passed in {ran.seconds} s{said}")
-        elif self._work.issue_id is not None:
+        return self._work.verify(self._place.tree, self._ready)
+
+    def _ready(self) -> None:
+        """Makes the checkout ready for the checks of an issue, unless one has run there."""
+        if not self._place.is_ready:
             self._place.ready()
-        return self._work.verify(self._place.tree)
 
     def _is_at(self, commit: str) -> bool:
         """Returns whether this worktree has the files of a commit, but for records."""
@@ -242,7 +245,7 @@ class Trial:
     def _bad_member(self) -> Member | None:
         """Returns one whose issue has a check that failed: it waits for its own turn."""
         for each in self.batch.members:
-            if self._work.verify_for(each.offer, self._place.tree) is not None:
+            if self._work.verify_for(each.offer, self._place.tree, self._ready) is not None:
                 self._tell(f"the checks of {each.offer.issue_id} failed; trying without")
                 return each
         return None
