@@ -141,6 +141,7 @@ class Hive(complete_hive.Hive):
         ends = isinstance(taken, Nothing) and taken.is_end
         if ends and self.look_again is not None and self.look_again():
             taken = yield from terms.take_next(patterns=reserve, **asked)
+        self._look_at_setup(taken)
         return taken
 
     @waits
@@ -155,7 +156,18 @@ class Hive(complete_hive.Hive):
         """Takes the next issue after another one was completed, as `next` does. That one is done:
         what keeps the remote from confirming this one is told to `tell`, and the answer is None.
         """
-        return (yield from self._terms(confirm=confirm).take_following(timeout_s, on_progress))
+        terms = self._terms(confirm=confirm)
+        taken = yield from terms.take_following(timeout_s, on_progress)
+        self._look_at_setup(taken)
+        return taken
+
+    def _look_at_setup(self, taken: object) -> None:
+        from queenbee.git.worktrees.preparing import is_prepared  # noqa: PLC0415 - start-up
+        from queenbee.services.work import Begin  # noqa: PLC0415 - start-up
+
+        layout = self.layout
+        if isinstance(taken, Begin) and layout.git_dir != layout.common_dir:
+            taken.needs_setup = not is_prepared(layout, layout.tree)
 
     @typed
     def grant(

@@ -101,6 +101,8 @@ def _of_branch(hive: Services, begin: Begin) -> Iterator[str]:
         lacks = f"{begin.behind} commit{'s' * (begin.behind > 1)} of {target}"
         way = suggested("git merge", target)
         yield printable(f"your branch lacks {lacks}; before you begin: {way}")
+    if begin.needs_setup:
+        yield "the set-up has not run for the lock files that are here: queen worktree setup"
     if begin.lacks_check:
         from queenbee.checks import finding  # noqa: PLC0415 - start-up
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from acting import install_guard
-from hives import COMMAND, Queen, QuickQueen, at_a_terminal, commit_file, git
+from hives import COMMAND, Queen, QuickQueen, at_a_terminal, commit_file, git, write_lines
 from live_processes import is_alive
 from made_worktrees import opened
 
@@ -92,6 +92,23 @@ class TestAWorktreeThatIsAdded:
         assert [runs(), runs()] == [5, 5]
         (other / "other.lock").write_text("y")
         assert [runs(), runs()] == [6, 6]
+
+    def test_is_told_of_with_the_next_issue_where_another_lock_file_came_in(
+        self, repo: Path, beads: Path, other: Path, sets: Callable[..., None], quick: QuickQueen
+    ) -> None:
+        rows = ({"id": f"q-{n}", "title": "do", "status": "open"} for n in (1, 2))
+        write_lines(beads / "issues.jsonl", *rows)
+        sets("setup", "true")
+        assert quick("worktree", "add", "ui").code == 0
+        assert not quick("next", "--json", as_="ui", cwd=other).json["needs_setup"]
+        assert quick("complete", "q-1", as_="ui", cwd=other).code == 0
+        commit_file(repo, "uv.lock", "x")
+        said = quick("next", as_="ui", cwd=other).out
+        assert "the set-up has not run for the lock files that are here" in said
+        assert "queen worktree setup" in said
+        assert quick("next", "--json", as_="ui", cwd=other).json["needs_setup"]
+        assert quick("worktree", "setup", cwd=other).code == 0
+        assert not quick("next", "--json", as_="ui", cwd=other).json["needs_setup"]
 
     def test_of_a_tree_without_settings_nothing_is_left_to_do(self, repo: Path) -> None:
         layout = opened(repo).layout

@@ -99,6 +99,8 @@ class Begin(_Answer):
     """The files that a merge has left in conflict in this worktree; None if none is under way."""
     caught_up = 0
     """How many commits of the main branch came into the worktree, after a landing."""
+    needs_setup = False
+    """Whether the set-up of the worktree has not run for what is there: `Hive` adds it."""
     elsewhere = ""
     """Why the worktree is not where the issue begins or goes on: `git.touched` adds it."""
     behind = 0
@@ -195,6 +197,7 @@ class Begin(_Answer):
             "in_conflict": self.in_conflict,
             "caught_up": self.caught_up,
             "behind": self.behind,
+            "needs_setup": self.needs_setup,
             "elsewhere": self.elsewhere,
             "touched_by": [each.to_dict() for each in self.touched_by],
             "messages": [each.to_dict() for each in self.mail],
