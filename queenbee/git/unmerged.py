@@ -394,6 +394,7 @@ class Cache:
     """What earlier processes have found, in the state folder. Nothing breaks without it."""
 
     def __init__(self, layout: Layout) -> None:
+        self._layout = layout
         self._path = os.path.join(layout.state_dir, "index", "unmerged.json")
         self.is_new: bool = False
         """Whether there is something that the next process should find."""
@@ -423,10 +424,11 @@ class Cache:
 
     def store(self, places: Iterable[Worktree]) -> None:
         """Keeps what is known of these worktrees for the next process, if there is something new
-        and it is possible.
+        and it is possible; with what others have kept meanwhile.
         """
         if not self.is_new:
             return
+        self._add(Cache(self._layout))
         known = {each.git_dir for each in places}
         kept = {
             "format": _FORMAT,
@@ -436,6 +438,16 @@ class Cache:
         }
         keep(self._path, kept)
         self.is_new = False
+
+    def _add(self, kept: Cache) -> None:
+        """Takes what others know that is newer."""
+        for key, work in kept.snapshots.items():
+            if key not in self.snapshots or self.snapshots[key].at_ns < work.at_ns:
+                self.snapshots[key] = work
+        slow = {**kept.slow, **self.slow}.items()
+        works = self.snapshots
+        self.slow = {k: ns for k, ns in slow if k not in works or works[k].at_ns < ns}
+        self.added = {**kept.added, **self.added}
 
 
 class Programs:

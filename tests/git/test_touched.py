@@ -715,6 +715,21 @@ def test_a_list_of_the_last_half_minute_is_good_after_a_commit(
     assert one(mine).lines == [[4, 5]]
 
 
+def test_who_looks_at_the_same_time_loses_nothing_of_what_the_other_has_found(
+    mine: Path, worktree: Worktree
+) -> None:
+    both = [worktree("one", "api"), worktree("two", "db")]
+    layout = Hive.open(mine, droid="ui", env={}).layout
+    found = [unmerged.Neighbours(layout, budget_s=60) for _ in both]
+    for each, tree in zip(found, both, strict=True):
+        edit(tree, 4)
+        each.files(next(one for one in each.others if one.path == str(tree)))
+    for each in found:
+        each.keep()
+    kept = unmerged.Cache(layout).snapshots.values()
+    assert [each.changed for each in kept] == [{"ten.txt": "changed"}] * 2
+
+
 @pytest.mark.slow
 class TestALargeTree:
     @pytest.fixture
