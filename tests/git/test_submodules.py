@@ -11,6 +11,7 @@ from made_worktrees import add, opened, remove
 
 from queenbee.errors import Conflict
 from queenbee.git.worktrees import worktree_care
+from queenbee.git.worktrees.preparing import is_prepared, prepare
 from queenbee.git.worktrees.worktree_mending import WorktreeMender
 
 FETCHES = ("-c", "protocol.file.allow=always", "submodule", "--quiet")
@@ -172,7 +173,7 @@ class TestAWorktreeThatIsCleared:
         self, repo: Path, tree: Path, lib: Path, how: str
     ) -> None:
         was, aside = head(repo, "main:lib"), repo.with_name("repo-ui.set-aside-1")
-        (modules(repo).parent / "queenbee-setup").write_text("{}")
+        assert is_prepared(opened(tree).layout, str(tree))
         git(lib, "checkout", "-q", "--detach")
         if how in ("commit", "pushed and edited"):
             commit_file(lib, "b.py", "half\n")
@@ -184,7 +185,7 @@ class TestAWorktreeThatIsCleared:
         assert any("lib was set aside as" in each for each in cleared(repo))
         assert (head(aside), git(aside, "status", "--porcelain")) == left
         assert [*lib.iterdir()] == []
-        assert not (modules(repo).parent / "queenbee-setup").exists()
+        assert not is_prepared(opened(tree).layout, str(tree))
         git(tree, *FETCHES, "update", "--init")
         assert (head(lib), git(tree, "status", "--porcelain")) == (was, "")
         assert (head(aside), git(aside, "status", "--porcelain")) == left
@@ -231,7 +232,14 @@ class TestAWorktreeThatIsCleared:
 
     @pytest.mark.parametrize("is_here", [True, False])
     def test_has_each_submodule_at_the_commit_of_the_main_branch(
-        self, repo: Path, tree: Path, lib: Path, library: Path, is_here: bool
+        self,
+        repo: Path,
+        tree: Path,
+        lib: Path,
+        library: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        *,
+        is_here: bool,
     ) -> None:
         commit_file(library, "b.py", "newer\n")
         git(repo / "lib", "pull", "-q")
@@ -241,7 +249,11 @@ class TestAWorktreeThatIsCleared:
         assert cleared(repo) == []
         assert (tree / "lib" / "b.py").exists() == is_here
         assert git(tree, "status", "--porcelain") == ""
-        git(tree, *FETCHES, "update", "--init")
+        layout = opened(tree).layout
+        assert is_prepared(layout, str(tree)) == is_here
+        monkeypatch.setenv("GIT_ALLOW_PROTOCOL", "file")
+        prepare(layout, str(tree), env={}, tell=print)
+        assert is_prepared(layout, str(tree))
         assert head(lib) == head(repo, "main:lib")
         assert git(tree, "status", "--porcelain") == ""
 

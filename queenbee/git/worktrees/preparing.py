@@ -59,6 +59,7 @@ LOCK_FILES = (
 )  # fmt: skip
 """What says which dependencies a tree needs, of the package managers that are known."""
 _STAMP, _LOCK, _PROCESS = "queenbee-setup", "queenbee-setup.lock", "queenbee-setup.process"
+_AGAIN: dict[str, str] = {}
 _ACTIVE = ("VIRTUAL_ENV", "CONDA_PREFIX", "PYTHONHOME", "POETRY_ACTIVE", "INIT_CWD")
 """What says that something of another worktree is in use: `poetry install` would install there."""
 _LOCK_FILE_BYTES = 1 << 26
@@ -175,9 +176,12 @@ def is_prepared(layout: Layout, tree: str) -> bool:
 
 
 def prepare_again(git_dir: str) -> None:
-    """Has the next set-up of a worktree run, whatever it rests on."""
+    """Has the next set-up of a worktree run, whatever it rests on, also one that only gets its
+    submodules.
+    """
     with suppress(FileNotFoundError):
         safe_open.unlink(os.path.join(git_dir, _STAMP))
+    keep(os.path.join(git_dir, _STAMP), _AGAIN)
 
 
 def setup_key(layout: Layout) -> str:
@@ -249,9 +253,10 @@ class _Place:
     @property
     def is_prepared(self) -> bool:
         """Whether nothing is to be done."""
+        before = recall(self.file(_STAMP), 1 << 16)
         if not self.command and not self.patterns:
-            return True
-        return bool(recall(self.file(_STAMP), 1 << 16) == self.stamp)
+            return bool(before != _AGAIN)
+        return bool(before == self.stamp)
 
     @property
     def stamp(self) -> dict[str, str]:

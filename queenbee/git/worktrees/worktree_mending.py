@@ -242,10 +242,12 @@ class WorktreeMender:
             folder = os.path.join(tree, path)
             if not os.path.lexists(os.path.join(folder, ".git")):
                 continue
-            if self._is_at(folder, git_dir, commit):
-                yield from self._submodules(name, folder, git_dir)
-            else:
+            if not self._is_at(folder, git_dir, commit):
                 yield self._emptied(name, folder, git_dir)
+            elif os.path.lexists(os.path.join(folder, ".git")):
+                yield from self._submodules(name, folder, git_dir)
+            else:  # It is to be fetched.
+                prepare_again(git_dir)
 
     def _is_at(self, folder: str, git_dir: str, commit: str) -> bool:
         """Returns whether a submodule is at a commit, or comes to it, as far as nothing is lost by
