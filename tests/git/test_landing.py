@@ -226,6 +226,22 @@ def test_work_in_the_main_worktree_is_not_overwritten(repo: Path, worktree: Work
     assert told == []  # Nothing was killed there.
 
 
+def test_a_folder_of_the_main_worktree_that_somebody_else_owns_is_named(
+    queen: Queen, repo: Path, worktree: Worktree
+) -> None:
+    commit_file(repo, "sub/a.txt", "a\n")
+    tree = worktree("one")
+    commit_file(tree, "sub/new/b.txt", "b\n")
+    assert queen("issue", "new", "a change of the records", as_="ui").code == 0
+    (repo / "sub").chmod(0o555)
+    refused = queen("land", "--check=true", as_="ui", cwd=tree, unprivileged=True)
+    (repo / "sub").chmod(0o755)
+    assert refused.code == 5
+    way = f"try: have its owner run: chmod g+w {repo / 'sub'}; then queen land\n"
+    assert refused.err.endswith(way), refused
+    assert queen("land", "--check=true", as_="ui", cwd=tree).code == 0
+
+
 def test_a_target_that_moves_during_the_check_is_merged_again(
     repo: Path, worktree: Worktree
 ) -> None:

@@ -57,7 +57,7 @@ from queenbee.store.git_files.worktrees import (
 from queenbee.store.git_trees import git_tree
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from typing import Self
 
     from queenbee.git.landing.commands import Changed, Commands
@@ -327,11 +327,17 @@ class Place:
         tree = self.main_tree
         asked = ("status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames")
         changed = {each[3:] for each in names_in(git(*asked, cwd=tree))}
-        files = sorted(changed & set(differing(tree, commit_at(tree), head)))
+        moved = set(differing(tree, commit_at(tree), head))
+        files = sorted(changed & moved)
         # The records change all the time, and are in the way of none but themselves.
-        files = [each for each in files if not each.startswith(f"{_HIVE}/")] or files
+        others = [each for each in files if not each.startswith(f"{_HIVE}/")]
+        files = others or files
+        what = f"{tree} cannot be moved to {head[:10]}: {' '.join(said.split())}"
+        if not (way or others) and (closed := _not_writable(tree, moved)):
+            hint = f"have its owner run: {suggested('chmod g+w', *closed)}; then queen land"
+            return MainBlocked(what, hint=hint, path=tree)
         return MainBlocked(
-            f"{tree} cannot be moved to {head[:10]}: {' '.join(said.split())}",
+            what,
             hint="ask whoever works there; if it is you: "
             f"{way or way_past(tree, files)}; then queen land"
             if way or files
@@ -453,6 +459,17 @@ def refuse_rebased(layout: Layout, places: Sequence[Worktree] | None = None) -> 
                 "nothing was landed",
                 hint=f"{in_it} rebase --continue, or {in_it} rebase --abort",
             )
+
+
+def _not_writable(tree: str, paths: Iterable[str]) -> list[str]:
+    """Returns the folders of a worktree in which this user may not write such files."""
+    found = set()
+    for each in paths:
+        folder = os.path.dirname(os.path.join(tree, each))
+        while not os.path.lexists(folder):
+            folder = os.path.dirname(folder)
+        found.add(folder)
+    return sorted(each for each in found if not os.access(each, os.W_OK))
 
 
 def _leads_to(here: GitTree, branch: str, ref: str) -> bool:
