@@ -334,7 +334,7 @@ class Place:
         files = others or files
         what = f"{tree} cannot be moved to {head[:10]}: {' '.join(said.split())}"
         if not (way or others) and (closed := _not_writable(tree, moved)):
-            hint = f"have its owner run: {suggested('chmod g+w', *closed)}; then queen land"
+            hint = f"have its owner run: {suggested('chmod g+w', *closed[:SHOWN])}; then queen land"
             return MainBlocked(what, hint=hint, path=tree)
         return MainBlocked(
             what,
