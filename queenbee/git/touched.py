@@ -471,7 +471,7 @@ def _catch_up(hive: Services, begin: Begin | None = None) -> bool:
     target = str(target_ref(hive.layout))
     if loss := loss_by(hive.layout.tree, "HEAD", target):
         if begin is not None:
-            begin.elsewhere = f"a git merge here would take this away without a word: {loss.what}"
+            begin.elsewhere = f"a git merge would harm what is here: {loss.what}"
         return False
     merge = ("merge", "--ff-only", "--quiet", "--no-autostash", "--no-overwrite-ignore")
     return user_git(*merge, no_dash(target), cwd=hive.layout.tree, config=UPKEEP_LATER)[0] == 0

@@ -502,22 +502,22 @@ def _committed(run: Callable[..., str], place: Worktree, about: str, but: Sequen
 
 
 def _staged(run: Callable[..., str], place: Worktree) -> list[str]:
-    """Returns the tree of what is staged. Of a conflict, one for each side, unless a merge or the
-    like is under way, whose sides are commits: then none. That leaves the last one in the index.
+    """Returns the tree of what is staged. Of a conflict, one for each side; one in all if a merge
+    or the like is under way, whose sides are commits. That leaves the last one in the index.
     """
     with suppress(ExternalFailure):
         return [run("write-tree")]
     trees = list[str]()
-    if not _JOINING.intersection(open_operations(place.git_dir)):
-        rows = [each.split("\t", 1) for each in run("ls-files", "-uz").split("\0")[:-1]]
-        for stage in ("2", "3"):
-            # Where a side has removed a file, that of another one stays.
-            rows.sort(key=lambda row: row[0].endswith(stage))
-            for first in range(0, len(rows), _AT_ONCE):
-                files = [(*said.split(" ")[:2], path) for said, path in rows[first:][:_AT_ONCE]]
-                words = [word for each in files for word in ("--cacheinfo", ",".join(each))]
-                run("update-index", "--add", "--replace", *words)
-            trees.append(run("write-tree"))
+    rows = [each.split("\t", 1) for each in run("ls-files", "-uz").split("\0")[:-1]]
+    is_joining = _JOINING.intersection(open_operations(place.git_dir))
+    for stage in ("2",) if is_joining else ("2", "3"):
+        # Where a side has removed a file, that of another one stays.
+        rows.sort(key=lambda row: row[0].endswith(stage))
+        for first in range(0, len(rows), _AT_ONCE):
+            files = [(*said.split(" ")[:2], path) for said, path in rows[first:][:_AT_ONCE]]
+            words = [word for each in files for word in ("--cacheinfo", ",".join(each))]
+            run("update-index", "--add", "--replace", *words)
+        trees.append(run("write-tree"))
     return trees
 
 

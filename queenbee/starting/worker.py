@@ -46,7 +46,7 @@ from queenbee.store.git_files.host_tokens import without_tokens
 from queenbee.workflows import next_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from queenbee.core.command_lines import CommandLine
     from queenbee.core.records import Assignment
@@ -261,15 +261,20 @@ class Worker(PlacedAgent):
         """Returns a file with what `queen next` prints, for a program that reads no prompt, and the
         mail that came before its work landed; none if its issue is another one's by now.
         """
-        begin = finish(Terms(self.hive, tell=self.tell).take_next())
+        try:
+            begin = finish(Terms(self.hive, tell=self.tell).take_next())
+        except QueenError as error:  # A remote that is away: the landing waits for that.
+            return self._told([f"queen: {error}"])
         if isinstance(begin, Nothing) or begin.assignment.issue_id != issue_id:
             mail = next_text.of_mail(self.hive, begin.mail, begin.unread)
             self._mail = "\n".join(filter(None, (self._mail, *mail)))
             self._note("between")
             return ""
-        told = "".join(f"{each}\n" for each in next_text.of_begin(self.hive, begin))
+        return self._told(next_text.of_begin(self.hive, begin))
+
+    def _told(self, lines: Iterable[str]) -> str:
         before, self._mail = self._mail and f"\n{self._mail}\n", ""
-        return self._handover.written("briefing", told + before)
+        return self._handover.written("briefing", "".join(f"{each}\n" for each in lines) + before)
 
     def _waits_to_be_seen(self) -> bool:
         """Returns whether its client has settings there that nobody here has seen: what landed in

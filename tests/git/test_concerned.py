@@ -228,6 +228,19 @@ def test_who_is_slow_to_look_at_is_told_too(
     assert told(quick, mine) == ["api", "db"]
 
 
+def test_one_whose_commit_git_cannot_read_keeps_nobody_from_being_told(
+    quick: QuickQueen, repo: Path, mine: Path, worktree: Worktree
+) -> None:
+    for name in ("api", "db", "ops"):
+        committed(worktree(name))
+    (mine.parent / "db" / "d").mkdir()
+    commit_file(mine.parent / "db", "d/x", "only here\n")
+    files = git(mine.parent / "db", "rev-parse", "HEAD^{tree}").strip()
+    (repo / ".git" / "objects" / files[:2] / files[2:]).unlink()
+    change(mine)
+    assert told(quick, mine) == ["api", "db", "ops"]
+
+
 def test_however_many_worktrees_have_moved_as_many_gits_are_started(
     quick: QuickQueen, mine: Path, worktree: Worktree, tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,

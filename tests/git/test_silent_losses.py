@@ -4,6 +4,7 @@ what is in folders in place of files.
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -218,6 +219,18 @@ class TestTheWorktreeThatLands:
 
 
 class TestTheNextIssue:
+    @pytest.mark.parametrize("name", [".gitattributes", "d/.gitattributes"])
+    def test_does_not_wait_for_a_fifo_that_git_reads(
+        self, quick: QuickQueen, repo: Path, tree: Path, name: str
+    ) -> None:
+        (repo / "d").mkdir()
+        (tree / "d").mkdir()
+        commit_file(repo, "d/f", "x\n")
+        os.mkfifo(tree / name)
+        taken = quick("next", as_="ui", cwd=tree)
+        assert taken.code == 0, taken
+        assert f"for what is no file: {name}" in " ".join(taken.out.split())
+
     def test_leaves_a_submodule_where_it_is(
         self, quick: QuickQueen, repo: Path, tree: Path, own: Path
     ) -> None:
@@ -225,7 +238,7 @@ class TestTheNextIssue:
         replace(repo)
         taken = quick("next", as_="ui", cwd=tree)
         assert taken.code == 0
-        assert "would take this away without a word: submodules" in " ".join(taken.out.split())
+        assert "would harm what is here: submodules" in " ".join(taken.out.split())
         assert work_of(own) == WORK
 
     @pytest.mark.parametrize(

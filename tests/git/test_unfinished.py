@@ -249,6 +249,40 @@ def test_both_sides_of_a_conflict_that_no_commit_has_are_kept(
     assert "+of the patch" in kept and "+staged" in kept
 
 
+@pytest.mark.parametrize("is_removed", [False, True])
+@pytest.mark.parametrize("joins", ["merge", "cherry-pick", "revert"])
+def test_what_is_staged_beside_the_conflict_of_a_merge_is_kept(
+    hive: Hive, tree: Path, joins: str, is_removed: bool
+) -> None:
+    commit_file(tree, "b.txt", "b\n")
+    git(tree, "checkout", "-q", "-b", "other")
+    commit_file(tree, "a.txt", "other\n")
+    if joins == "revert":
+        commit_file(tree, "a.txt", "more\n")
+    git(tree, "checkout", "-q", "other" if joins == "revert" else "ui")
+    if joins == "revert":
+        git(tree, "checkout", "-q", "-B", "ui")
+    else:
+        commit_file(tree, "a.txt", "own\n")
+    with pytest.raises(AssertionError):
+        git(tree, joins, *(["--no-edit", "HEAD~1"] if joins == "revert" else ["other"]))
+    for name, then in (("b.txt", "typed\n"), ("new.txt", None)):
+        (tree / name).write_text(f"staged {name}\n")
+        git(tree, "add", name)
+        if then is None:
+            (tree / name).unlink()
+        else:
+            (tree / name).write_text(then)
+    if is_removed:
+        remove(hive, "ui", force=True)
+    else:
+        put_back(hive, tree)
+        assert_back(tree, "ui")
+    kept = git(Path(hive.layout.tree), "log", "-p", "-m", "--glob=refs/heads/unfinished/*")
+    for each in ("staged b.txt", "typed", "staged new.txt"):
+        assert f"+{each}\n" in kept
+
+
 @pytest.mark.parametrize("is_conflict", [False, True])
 def test_what_only_the_index_has_outlives_whoever_is_killed_once_the_files_are_in_it(
     hive: Hive, tree: Path, monkeypatch: pytest.MonkeyPatch, is_conflict: bool

@@ -82,7 +82,10 @@ def test_unwritable_while_the_disk_is_full(team: Team) -> None:
     lands_now(team)
 
 
-def test_unreachable_while_the_remote_that_confirms_is_away(tmp_path: Path) -> None:
+@pytest.mark.parametrize("begins_again", [False, True])
+def test_unreachable_while_the_remote_that_confirms_is_away(
+    tmp_path: Path, begins_again: bool
+) -> None:
     world = World(tmp_path)
     ada = world.clone("ada")
     git(ada, "symbolic-ref", "HEAD", "refs/heads/main")
@@ -96,7 +99,9 @@ def test_unreachable_while_the_remote_that_confirms_is_away(tmp_path: Path) -> N
     git(ada, "push", "-q", "origin", "main")
     away = tmp_path / "away.git"
     leaves = f"mv {world.bare} {away}\n"
-    ran = team.start("ui", "--json", "--agent", team.agent(COUNTS + leaves + WORKS))
+    if begins_again:
+        leaves = f'[ "$QUEEN_ATTEMPT" != 1 ] || {{ {leaves.strip()}; exit 3; }}\n'
+    ran = team.start("ui", "--json", "--agent", team.agent(leaves + COUNTS + WORKS))
     assert "x-1 waits to land: " in (said := waits(ran))
     assert "remote" in said
     world.heal()

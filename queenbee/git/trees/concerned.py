@@ -45,7 +45,7 @@ def concerned(
         return
     parted = _parted(layout.tree, commit, [*dict.fromkeys(map(_head, others))])
     pairs = {pair for head, base in parted.values() for pair in ((head, base), (base, commit))}
-    differing = _differing(layout.tree, [(a, b) for a, b in pairs if a != b], paths)
+    differing = _differing(layout.tree, sorted((a, b) for a, b in pairs if a != b), paths)
     programs = Programs()
     for each in others:
         head, base = parted.get(_head(each), (commit, commit))
@@ -112,11 +112,24 @@ def _parted(tree: str, commit: str, names: Sequence[str]) -> dict[str, tuple[str
 
 
 def _differing(
-    tree: str, pairs: Iterable[tuple[str, str]], paths: Collection[str]
+    tree: str, pairs: Sequence[tuple[str, str]], paths: Collection[str]
 ) -> dict[str, dict[str, tuple[str, str]]]:
     """Returns how files differ in pairs of commits, by the first of each: their blobs in the second
-    and in the first. Raises `ExternalFailure`.
+    and in the first; without those of which git lacks something.
     """
+    try:
+        return _told(tree, pairs, paths)
+    except ExternalFailure:
+        half = len(pairs) // 2
+        parts = (pairs[:half], pairs[half:]) if half else ()
+        return {
+            one: files for part in parts for one, files in _differing(tree, part, paths).items()
+        }
+
+
+def _told(
+    tree: str, pairs: Iterable[tuple[str, str]], paths: Collection[str]
+) -> dict[str, dict[str, tuple[str, str]]]:
     asked = "".join(f"{' '.join(pair)}\n" for pair in pairs).encode()
     if not asked:
         return {}

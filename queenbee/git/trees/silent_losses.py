@@ -1,11 +1,13 @@
 """What git takes from a worktree without a word when it brings it to another commit: a person's
 link in place of a folder, a folder in place of a file, the deletion of a file, and a submodule with
-all that is in it.
+all that is in it. And what it would wait for.
 """
 
 from __future__ import annotations
 
 import os
+import stat
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from queenbee.core.command_lines import no_dash
@@ -15,10 +17,11 @@ from queenbee.git.trees.in_the_way import is_folder, only_in
 from queenbee.git.trees.submodules import replaced
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
 _SHOWN = 5
 _NOTHING, _SUBMODULE = "000000", "160000"
+_READ = (".gitattributes", ".gitignore")
 
 
 class Loss(NamedTuple):
@@ -37,10 +40,14 @@ def loss_by(tree: str, before: str, after: str) -> Loss | None:
     if submodules := replaced(tree, after):
         return submodules_lost(tree, submodules)
     modes = _modes(tree, before, after)
+    above = _folders_above(modes)
+    if stuck := _no_files(tree, above):
+        return Loss(f"git would wait for what is no file: {named(stuck, _SHOWN)}", "remove it")
     # Of a file that goes, too: somebody may have staged others in its place.
     files = (path for path, (_, new) in modes.items() if new != _SUBMODULE)
     folders = [each for each in files if is_folder(tree, each)]
-    links, deleted = _links_above(tree, modes), _deleted(tree, modes)
+    links = [each for each in above if os.path.islink(os.path.join(tree, each))]
+    deleted = _deleted(tree, modes)
     if not (links or deleted or folders):
         return None
     # What a sparse checkout leaves out is not there, and git writes nothing below it.
@@ -73,9 +80,9 @@ def _modes(tree: str, before: str, after: str) -> dict[str, tuple[str, str]]:
     return {path: (said[1:7], said[8:14]) for said, path in zip(*[iter(fields)] * 2, strict=True)}
 
 
-def _links_above(tree: str, paths: Iterable[str]) -> list[str]:
-    """Returns the links that a worktree has in place of the folders of files that are to change,
-    and that git does not track: it removes one without a word, where it writes below it.
+def _folders_above(paths: Collection[str]) -> list[str]:
+    """Returns the folders of files that are to change, but for what was a file there. Git removes a
+    link in place of one without a word, where it writes below it.
     """
     folders = set[str]()
     for path in paths:
@@ -83,8 +90,17 @@ def _links_above(tree: str, paths: Iterable[str]) -> list[str]:
         while folder and folder not in folders:
             folders.add(folder)
             folder = os.path.dirname(folder)
-    untracked = sorted(folders.difference(paths))
-    return [each for each in untracked if os.path.islink(os.path.join(tree, each))]
+    return sorted(folders.difference(paths))
+
+
+def _no_files(tree: str, folders: Iterable[str]) -> list[str]:
+    """Returns what git reads in these folders and would open for ever, such as a FIFO."""
+    found = []
+    for path in (os.path.join(each, name) for each in ("", *folders) for name in _READ):
+        with suppress(OSError):
+            mode = os.lstat(os.path.join(tree, path)).st_mode
+            found += [path] * (stat.S_ISFIFO(mode) or stat.S_ISCHR(mode))
+    return found
 
 
 def _deleted(tree: str, modes: Mapping[str, tuple[str, str]]) -> list[str]:
