@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -14,6 +15,7 @@ from hives import QuickQueen, add_hook, commit_file, git, write_lines
 from queenbee import Hive
 from queenbee.documents.ralph.bead_files import find_bead, update_bead
 from queenbee.git.landed import commit_records
+from queenbee.git.landing import Rules, land
 from queenbee.git.objects import Objects
 from queenbee.workflows.running import bead_folders
 
@@ -256,6 +258,68 @@ def test_a_lock_of_one_who_was_killed_is_in_nobodys_way(hive: Hive, repo: Path) 
     assert lock.exists()
     commit_records(hive, is_end=True)
     assert (head(repo) == before, lock.exists()) == (False, False)
+
+
+def land_another(repo: Path) -> None:
+    tree = repo.with_name("tree")
+    git(repo, "worktree", "add", "-q", str(tree))
+    commit_file(tree, "b.txt", "b\n")
+    land(Hive.open(tree, droid="ui", env={}), check=None, wait_s=20, rules=Rules())
+
+
+MENDERS: dict[str, Callable[[Path, Hive, QuickQueen], object]] = {
+    "the next landing": lambda repo, hive, quick: land_another(repo),
+    "the next commit of records": lambda repo, hive, quick: commit_records(hive, is_end=False),
+    "doctor": lambda repo, hive, quick: quick("doctor", "--fix"),
+}
+
+
+def stopped(repo: Path, how: str) -> int:
+    """Has a commit of records stopped as soon as the branch has moved; returns its status."""
+    add_hook(repo, "reference-transaction", f"[ $1 != committed ] || kill {how}\n")
+    code = "import sys; from queenbee import Hive; from queenbee.git.landed import commit_records\n"
+    code += "commit_records(Hive.open(sys.argv[1], droid='ui', env={}), is_end=True)"
+    done = subprocess.run([sys.executable, "-c", code, str(repo)], check=False)
+    (repo / ".git" / "hooks" / "reference-transaction").unlink()
+    assert ".beads/queen_assignments.jsonl" in files(repo)
+    return done.returncode
+
+
+def nothing_is_left(repo: Path) -> bool:
+    names = {each.name for each in (repo / ".git").iterdir()}
+    is_left = "index.lock" in names or any(each.startswith("queenbee-rec") for each in names)
+    return not is_left and git(repo, "diff", "--cached", "--name-only") == ""
+
+
+def test_who_is_interrupted_before_the_index_follows_leaves_nothing_staged(
+    hive: Hive, repo: Path
+) -> None:
+    assert stopped(repo, "-INT $(ps -o ppid= -p $PPID)") == -signal.SIGINT
+    assert nothing_is_left(repo)
+
+
+@pytest.mark.parametrize("mender", MENDERS)
+@pytest.mark.parametrize("has_lock", [True, False], ids=["locked", "a person removed the lock"])
+def test_who_is_killed_before_the_index_follows_leaves_nothing_staged(
+    hive: Hive, repo: Path, quick: QuickQueen, mender: str, *, has_lock: bool
+) -> None:
+    """The next commit of a person would take the records back."""
+    assert stopped(repo, "-9 $(ps -o ppid= -p $PPID) $PPID") == -signal.SIGKILL
+    assert git(repo, "diff", "--cached", "--name-only") == ".beads/queen_assignments.jsonl\n"
+    if not has_lock:
+        (repo / ".git" / "index.lock").unlink()
+    MENDERS[mender](repo, hive, quick)
+    assert nothing_is_left(repo)
+
+
+def test_what_a_person_has_staged_since_somebody_was_killed_stays_staged(
+    hive: Hive, repo: Path, quick: QuickQueen
+) -> None:
+    stopped(repo, "-9 $(ps -o ppid= -p $PPID) $PPID")
+    (repo / ".git" / "index.lock").unlink()
+    stage(repo)
+    quick("doctor", "--fix")
+    assert "own.txt" in git(repo, "diff", "--cached", "--name-only")
 
 
 @pytest.mark.parametrize("secret", [{"notes": f"use {TOKEN}"}, {"x": {TOKEN: 1}}])

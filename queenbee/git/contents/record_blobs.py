@@ -29,7 +29,7 @@ from queenbee.git.contents.running_hooks import (
     runs_hooks,
 )
 from queenbee.git.contents.signing import signs
-from queenbee.git.index_lock import IndexLock
+from queenbee.git.index_lock import INDEX, PREPARED, IndexLock
 from queenbee.git.objects import Objects
 from queenbee.git.run import git, line, user_git
 from queenbee.git.trees.open_operations import OPEN, open_operations
@@ -93,14 +93,11 @@ class Records(NamedTuple):
         if here is None:
             return ""
         index = os.path.join(here.git_dir, "index")
-        begin = "queenbee-records-"
-        with (
-            suppress(FileExistsError),
-            IndexLock(here.git_dir),
-            tempfile.TemporaryDirectory(prefix=begin, dir=here.git_dir) as own,
-        ):
+        with suppress(FileExistsError), IndexLock(here.git_dir):
             if not in_the_way(objects.cwd, target):
-                return self._commit(objects, str(target), message, index, os.path.join(own, "i"))
+                own = tempfile.mkdtemp(prefix=PREPARED, dir=here.git_dir)  # The lock removes it.
+                os.chmod(own, 0o755)  # noqa: S103 - if we are killed, another user may complete it
+                return self._commit(objects, str(target), message, index, os.path.join(own, INDEX))
         return None
 
     def _commit(self, objects: Objects, target: str, message: str, index: str, own: str) -> str:
@@ -114,12 +111,12 @@ class Records(NamedTuple):
         if made.hooks and line("write-tree", cwd=root, repository=asked) != files:
             self.left_out.append(_STAGES)
             self._copied(index, root, asked)
+        with suppress(ExternalFailure):  # It says so of a file that has changed meanwhile.
+            git("update-index", "-q", "--refresh", cwd=root, repository=asked)
         if not made.make(files, head[0], target):
             return made.said
         if current_branch(os.path.dirname(index)) != target:  # A `git switch -c` takes no lock.
             return ""
-        with suppress(ExternalFailure):  # It says so of a file that has changed meanwhile.
-            git("update-index", "-q", "--refresh", cwd=root, repository=asked)
         os.replace(own, index)
         return ""
 

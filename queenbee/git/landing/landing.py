@@ -27,7 +27,7 @@ from queenbee.core.text import named, quotation, suggested
 from queenbee.core.timestamps import format_ms
 from queenbee.errors import InvalidInput, QueenError, Untrusted
 from queenbee.git.contents.hive_files import is_record
-from queenbee.git.index_lock import remove_left_lock
+from queenbee.git.index_lock import complete_left
 from queenbee.git.landing.arrivals import Incoming, sentences
 from queenbee.git.landing.checkout import Checkout, checkout_path
 from queenbee.git.landing.commands import Commands, differing, is_commit
@@ -181,7 +181,7 @@ class _One:
 
     def heal(self) -> None:
         """Takes back what a landing that was killed or failed left half done in this worktree."""
-        remove_left_lock(self.place.common_dir)
+        complete_left(self.place.common_dir)
         healing.heal(self.commands, self.step, self.place.own, self._tell)
 
     def done_before(self) -> Landing | None:

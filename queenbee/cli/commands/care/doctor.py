@@ -11,6 +11,7 @@ from queenbee.agents.protection import outdated, unprotected
 from queenbee.cli.app import Answer, command
 from queenbee.cli.rendering import paragraph
 from queenbee.core.text import printable
+from queenbee.git.index_lock import complete_left
 from queenbee.git.left_out import left_out
 from queenbee.git.unfinished import outlived
 from queenbee.services.care.doctor import examine, repair
@@ -44,6 +45,8 @@ def doctor(hive: Hive, fix: bool) -> Answer:
     from queenbee.git.remote.relocating import on_no_branch, tracked_still  # noqa: PLC0415 - start-up
     from queenbee.git.remote.withheld import not_sent  # noqa: PLC0415 - start-up
 
+    if fix and hive.layout.common_dir is not None:
+        complete_left(hive.layout.common_dir)
     findings = [*(repair(hive) if fix else examine(hive)), *left_out(hive), *tracked_still(hive)]
     findings += [*on_no_branch(hive), *not_sent(hive)]
     findings += [*unprotected(hive.layout, os.environ), *outdated(hive.layout, os.environ)]
