@@ -777,6 +777,10 @@ class TestWhoResolvesAConflict:
         go.touch()
         assert fourth.communicate(timeout=60) and fourth.returncode == 0
         assert "third" not in (repo / "a.txt").read_text()
+        until_s = time.monotonic() + 60
+        while not list(waiting_line.live(f"{folder}.back")):  # It is first, and looks.
+            assert time.monotonic() < until_s
+            time.sleep(0.02)
         self.resolve(resolving)
         landed(resolving, "two", go_on=True)
         assert third.communicate(timeout=60) and third.returncode == 5
