@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import stat
+from functools import partial
 from typing import TYPE_CHECKING
 
 from queenbee._hashing import sha1, sha256
@@ -20,7 +21,8 @@ from queenbee.store import safe_open
 from queenbee.store.git_files.worktrees import worktrees
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from typing import Any
 
     from queenbee.store.git_files.worktrees import Worktree
     from queenbee.store.layout import Layout
@@ -43,9 +45,11 @@ def concerned(
     others = [each for each in worktrees(layout) if each.linked and each.path != layout.tree]
     if not (others and paths):
         return
-    parted = _parted(layout.tree, commit, [*dict.fromkeys(map(_head, others))])
+    names = [*dict.fromkeys(map(_head, others))]
+    parted: dict[str, tuple[str, str]] = _said(partial(_parted, layout.tree, commit), names)
     pairs = {pair for head, base in parted.values() for pair in ((head, base), (base, commit))}
-    differing = _differing(layout.tree, sorted((a, b) for a, b in pairs if a != b), paths)
+    moved = sorted((a, b) for a, b in pairs if a != b)
+    differing = _said(partial(_differing, layout.tree, paths), moved)
     programs = Programs()
     for each in others:
         head, base = parted.get(_head(each), (commit, commit))
@@ -91,17 +95,24 @@ def _head(place: Worktree) -> str:
     return place.head or f"worktrees/{os.path.basename(place.git_dir)}/HEAD"
 
 
+def _said(ask: Callable[[Sequence[Any]], dict[str, Any]], of: Sequence[Any]) -> dict[str, Any]:
+    """Returns what git says of several; without those of which it lacks something, and would say
+    nothing at all.
+    """
+    try:
+        return ask(of)
+    except ExternalFailure:
+        half = len(of) // 2
+        parts = (of[:half], of[half:]) if half else ()
+        return {name: each for part in parts for name, each in _said(ask, part).items()}
+
+
 def _parted(tree: str, commit: str, names: Sequence[str]) -> dict[str, tuple[str, str]]:
     """Returns the head of each name, and where that parted from a commit; without those that have
-    no commit, or none in common with it.
+    none in common with it. Raises `ExternalFailure`.
     """
     asked = [no_dash(f"{commit}...{name}") for name in names]
-    try:
-        said = git("rev-parse", *asked, "--", cwd=tree, repository={}).decode().split()
-    except ExternalFailure:  # One of them leads nowhere.
-        half = len(names) // 2
-        parts = (names[:half], names[half:]) if half else ()
-        return {name: two for part in parts for name, two in _parted(tree, commit, part).items()}
+    said = git("rev-parse", *asked, "--", cwd=tree, repository={}).decode().split()
     # Of each: the head, the commit, and "^" with where they parted.
     begun = [at for at, each in enumerate(said[:-1]) if not each.startswith("^")][::2]
     return {
@@ -112,24 +123,11 @@ def _parted(tree: str, commit: str, names: Sequence[str]) -> dict[str, tuple[str
 
 
 def _differing(
-    tree: str, pairs: Sequence[tuple[str, str]], paths: Collection[str]
+    tree: str, paths: Collection[str], pairs: Sequence[tuple[str, str]]
 ) -> dict[str, dict[str, tuple[str, str]]]:
     """Returns how files differ in pairs of commits, by the first of each: their blobs in the second
-    and in the first; without those of which git lacks something.
+    and in the first. Raises `ExternalFailure`.
     """
-    try:
-        return _told(tree, pairs, paths)
-    except ExternalFailure:
-        half = len(pairs) // 2
-        parts = (pairs[:half], pairs[half:]) if half else ()
-        return {
-            one: files for part in parts for one, files in _differing(tree, part, paths).items()
-        }
-
-
-def _told(
-    tree: str, pairs: Iterable[tuple[str, str]], paths: Collection[str]
-) -> dict[str, dict[str, tuple[str, str]]]:
     asked = "".join(f"{' '.join(pair)}\n" for pair in pairs).encode()
     if not asked:
         return {}
